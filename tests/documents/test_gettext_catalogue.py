@@ -1,5 +1,6 @@
 """PO files: what is translated, every plural form, directives and accelerators, and what msgfmt says of the result."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -112,13 +113,14 @@ def test_no_form_is_empty_beside_one_that_is_not(tmp_path: Path) -> None:
         ("c-format", "%s free", "100 % %s frei", "100 %% %s frei"),
         ("python-format", "%s in %d", "%d: %s", "%s: %d"),
         ("python-format", "%(a)s in %(b)d", "%(b)d: %(a)s", "%(b)d: %(a)s"),
-        ("c-format", "See <a href='%s'>it</a>, %d", "%d: <a href='%s'>es</a>", "%2$d: <a href='%1$s'>es</a>"),
+        ("c-format", "See <a href='%s'>it</a>, %d", "%d: es", "%2$d: <a href='%1$s'>es</a>"),
         ("no-c-format", "all of 100% safe", "ganz 100% sicher", "ganz 100% sicher"),
     ],
 )
 def test_directives(flags: str, source: str, target: str, expected: str, tmp_path: Path) -> None:
     message = f'#, {flags}\nmsgid "{source}"\nmsgstr ""\n'
-    assert written(message, {source: target}, tmp_path) == message.replace('msgstr ""', f'msgstr "{expected}"')
+    read = re.sub("<[^<>]*>", "", source)
+    assert written(message, {read: target}, tmp_path) == message.replace('msgstr ""', f'msgstr "{expected}"')
 
 
 @pytest.mark.parametrize(

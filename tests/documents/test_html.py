@@ -119,3 +119,23 @@ def test_a_page_keeps_its_encoding(tmp_path: Path) -> None:
     path.write_bytes('<meta charset="iso-8859-1"><p>café</p>'.encode("latin-1"))
     assert identity(Html(path)) == path.read_bytes()
     assert translated(Html(path), {"café": "café — 茶"}, encoding="latin-1").endswith("<p>café &#8212; &#33590;</p>")
+
+
+def test_an_element_without_its_end_tag_ends_before_the_next_one(tmp_path: Path) -> None:
+    content = "<h1>One</h1><p translate=no>Acme<p>Two<ul><li lang=fr>trois<li>Four</ul><p>Five <code>x"
+    assert sources(content, tmp_path / "a.html") == [
+        ("One", ""),
+        ("Acme", "not to be translated"),
+        ("Two", ""),
+        ("trois", "in another language"),
+        ("Four", ""),
+        ("Five x", ""),
+    ]
+    assert identity(Html(tmp_path / "a.html")) == content.encode()
+
+
+def test_the_tag_of_a_page_is_whole_in_every_spelling(tmp_path: Path) -> None:
+    for tag in ('<HTML LANG="en" DIR="ltr">', "<html lang=en dir=ltr>", "<html data-dir='x' dir = 'ltr' lang='en'>"):
+        (tmp_path / "a.html").write_text(f"{tag}<p>a</p>")
+        expected = tag.replace("en", "ar").replace("ltr", "rtl")
+        assert translated(Html(tmp_path / "a.html"), {}, Direction("en", "ar")) == f"{expected}<p>a</p>"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.documents.placing import SoftAlignment, needs_alignment, place
-from tolka.documents.text import NO_WORDS, Code, Node, Text
+from tolka.documents.text import NO_WORDS, TOO_LONG, Code, Node, Text
 
 
 def marked(*parts: str | Code, **options: object) -> Text:
@@ -188,3 +188,25 @@ def _all(text: Text) -> list[Node]:
         found.append(node)
         nodes += node.children
     return found
+
+
+def test_tags_in_a_string_are_spans_and_one_alone_is_kept() -> None:
+    text = marked('Click <a href="{url}">here</a> or <0>there</0> in <b>.')
+    assert text.source == "Click here or there in <b>."
+    place(
+        text,
+        "Hier oder dort klicken <b>.",
+        aligned(text.source, "Hier oder dort klicken <b>.", {0: 1, 1: 2, 2: 3, 3: 0}),
+    )
+    assert text.written == '<a href="{url}">Hier</a> oder <0>dort</0> klicken <b>.'
+
+
+def test_a_placeholder_in_other_letters_is_written_as_it_was() -> None:
+    text = marked("see {{name}} at %(x)s")
+    assert place(text, "SEE {{NAME}} AT %(X)S", None) == []
+    assert text.written == "SEE {{name}} AT %(x)s"
+
+
+def test_a_long_text_with_markup_is_left_alone() -> None:
+    assert marked(*["some ", b(), "bold", end_b(), " word "] * 1000).reason == TOO_LONG
+    assert marked("some bold word " * 1000).reason == ""

@@ -46,7 +46,10 @@ def html_texts(content: str, direction: Direction) -> Iterator[Text]:
         is_empty = event.name in _names("void") or content.endswith("/>", event.start, event.end)
         return not is_empty and bool(_reason(event, direction))
 
-    for element in elements(html_events(content), is_whole):
+    def is_edge(event: Event) -> bool:
+        return bool(event.name) and event.name not in _names("inline")
+
+    for element in elements(html_events(content), is_whole, is_edge):
         event, end = element.start, element.end.end
         text = "" if event.name in _names("unread") else element.text.strip()
         is_tag = element.end is event

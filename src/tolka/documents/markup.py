@@ -67,16 +67,35 @@ class Element(NamedTuple):
         return "".join(event.text for event in self.inside)
 
 
-def elements(events: Iterable[Event], is_whole: Callable[[Event], bool] = lambda start: True) -> Iterator[Element]:
-    """Yield the outermost elements, and the events between them. is_whole: of start tags; others are such events."""
-    of_element, depth = list[Event](), 0
-    for event in events:
-        of_element.append(event)
-        if depth or (event.kind == "start" and is_whole(event)):
-            depth += _STEPS.get(event.kind, 0) if event.name == of_element[0].name else 0
-        if not depth:
-            yield Element(of_element[0], of_element[1:-1], event)
-            of_element = []
+def elements(
+    events: Iterable[Event],
+    is_whole: Callable[[Event], bool] = lambda start: True,
+    is_edge: Callable[[Event], bool] = lambda event: False,
+) -> Iterator[Element]:
+    """Yield the outermost elements, and the events between them. is_whole: of start tags; others are such events.
+
+    is_edge: whether an element that has no end tag, as HTML allows, ends before an event.
+    """
+    remaining, unclosed = iter(events), set[str]()
+    while True:
+        of_element, depth = list[Event](), 0
+        for event in remaining:
+            if depth and of_element[0].name in unclosed and is_edge(event):
+                yield Element(of_element[0], of_element[1:], of_element[-1])
+                of_element, depth = [], 0
+            of_element.append(event)
+            if depth or (event.kind == "start" and is_whole(event)):
+                depth += _STEPS.get(event.kind, 0) if event.name == of_element[0].name else 0
+            if not depth:
+                yield Element(of_element[0], of_element[1:-1], event)
+                of_element = []
+        if not of_element:
+            return
+        # Its end was looked for until that of the content, which is done once for each name.
+        unclosed.add(of_element[0].name)
+        number = next((number for number, event in enumerate(of_element) if number and is_edge(event)), len(of_element))
+        yield Element(of_element[0], of_element[1:number], of_element[number - 1])
+        remaining = iter(of_element[number:])
 
 
 def escaped(text: str) -> str:

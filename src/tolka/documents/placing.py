@@ -132,8 +132,9 @@ class _Placing:
 
     def _shares(self, start: int, end: int) -> NDArray[np.float64]:
         """Return the share of each unit's alignment that is between two characters of the source, (T,)."""
-        lengths = np.diff(self._sources)[:, 0].clip(min=1)
-        shares: NDArray[np.float64] = self._weights @ (_overlap(self._sources, start, end) / lengths)
+        overlap = _overlap(self._sources, start, end) / np.diff(self._sources)[:, 0].clip(min=1)
+        inside = np.flatnonzero(overlap)  # few of thousands, in a long text
+        shares: NDArray[np.float64] = self._weights[:, inside] @ overlap[inside]
         return shares
 
     def render_all(self) -> str:
@@ -276,7 +277,7 @@ def _matches(kept: str, target: str) -> "Iterator[re.Match[str]]":
     # Words of other letters may follow, as Korean has no blank before a particle, and any behind a mark (%zuKB).
     if _LATIN.fullmatch(kept):
         pattern = rf"(?<![A-Za-z0-9_]){pattern}(?![A-Za-z0-9_])"
-    return re.finditer(pattern, target)
+    return re.finditer(pattern, target, re.IGNORECASE)  # its own letters are written
 
 
 def all_kept(nodes: Sequence[Node]) -> list[Node]:

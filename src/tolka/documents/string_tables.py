@@ -18,7 +18,7 @@ from tolka.errors import DataError
 from tolka.text.direction import Direction
 
 _TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<colon>\s*:)?|[\[\]{}]', re.DOTALL)
-_KEPT = re.compile(r"(\$t\([^()]*\)|%\{\w+\}|\{\{[^{}]*\}\}|\{[^{}]*\})")
+_KEPT = re.compile(r"(<[^<>]*>|\$t\([^()]*\)|%\{\w+\}|\{\{[^{}]*\}\}|\$?\{[^{}]*\})")
 _OF_SEVERAL = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # ICU's MessageFormat
 # Colours, identifiers, and formats of dates and numbers, as %d %b and YYYY-MM-DD.
 _CODE = re.compile(

@@ -7,7 +7,7 @@ from functools import partial
 
 import regex
 
-from tolka.documents.text import EDIT, Code, Text
+from tolka.documents.text import EDIT, Text, kept_code
 
 CODE = "code"
 """Why a string is left alone that programs read."""
@@ -43,7 +43,7 @@ def string_texts(
             pieces.append(block)
             continue
         split = enumerate(kept.split(block) if kept else [block])
-        parts = [Code([part], "kept", text=part) if odd % 2 else part for odd, part in split]
+        parts = [kept_code(part, block, part) if odd % 2 else part for odd, part in split]
         reason, finish = CODE if _OPTION.fullmatch(block) else "", partial(_wrapped, block)
         text = Text(parts, start, start, block, escape=escape, reason=reason, nested=True, finish=finish)
         pieces.append(text)

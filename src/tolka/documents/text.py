@@ -10,11 +10,14 @@ from tolka.text.placeholders import placeholders
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _LETTER = re.compile(r"[^\W\d_]")
 
+_TAG = re.compile(r"<(/?)([\w:-]+)(?:\s[^<>]*)?(?<!/)>")
+_LONGEST = 10_000  # characters of a text with markup: an alignment takes the square of its length
 _DEEPEST = 50  # spans in each other; those inside are points
 _NUMBERS = range(42, 98, 11)
 
 NO_WORDS = "without words"
 """Why a text is left alone that has no letter, except in what stays as it is."""
+TOO_LONG = "too long for its markup to be placed"
 EDIT = "edit"
 """The reason of what is no text of the document: a change that its new language calls for."""
 
@@ -97,6 +100,8 @@ class Text:
         self.source, places = _source_of(pieces)
         codes = [piece for piece in pieces if isinstance(piece, Code)]
         self.nodes = _tree(codes, places, self.source)
+        if not self.reason and self.nodes and len(self.source) > _LONGEST:
+            self.reason = TOO_LONG
         if not self.reason and not any(_LETTER.search(piece) for piece in pieces if isinstance(piece, str)):
             self.reason = NO_WORDS
 
@@ -128,16 +133,27 @@ class Text:
 
 
 def _pieces(part: str | Code, escape: Callable[[str], str]) -> Iterator[str | Code]:
-    """Yield a part; characters with their placeholders as codes."""
+    """Yield a part; characters with their placeholders as codes, of which tags that belong together are spans."""
     if isinstance(part, Code):
         yield part
         return
     start = 0
     for match in placeholders(part):
         yield part[start : match.start()]
-        yield Code([escape(match[0])], "kept", text=match[0])
+        yield kept_code(match[0], part, escape(match[0]))
         start = match.end()
     yield part[start:]
+
+
+def kept_code(kept: str, around: str, raw: str) -> Code:
+    """Return the code of a part of a string that stays; a tag whose other one is there as well is that of a span.
+
+    around: the string. raw: the part as it is written.
+    """
+    tag = _TAG.fullmatch(kept)
+    if tag and re.search(rf"<{'' if tag[1] else '/'}{re.escape(tag[2])}[\s>]", around):
+        return Code([raw], "close" if tag[1] else "open", tag[2])
+    return Code([raw], "kept", text=kept)
 
 
 def _source_of(pieces: Sequence[str | Code]) -> tuple[str, list[tuple[int, int]]]:

@@ -18,7 +18,7 @@ _PLACEHOLDER = regex.compile(
     | %\d+(?![A-Za-z0-9]) | %[A-Z][A-Z_]+               # %1 %PRODUCTNAME
     | (?<!\w)__[A-Za-z0-9]\w{0,60}?__(?!\w) | @@\w{1,60}@@  # __NAME__ @@NAME@@
     | <<[^<>\s]{1,60}>> | ｟[^｟｠]{0,60}｠              # <<name>> ｟name｠
-    | </?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?>                # tags
+    | </?(?:[A-Za-z][\w:-]*|\d{1,2})(?:\s[^<>]*)?/?>   # tags, of i18next <0> as well
     | \[\[ | \]\]                                       # links of wikis, whose text is translated
     | \[/[A-Za-z]{1,20}\] | \[([A-Za-z]{1,20})\](?=[^\[]{0,200}\[/\1\])  # [LINK]text[/LINK]
     | (?<![^\s"'(=])(?:~|[A-Za-z]:)?(?:[/\\][\w-]++(?:\.[\w-]++)*+){2,}  # /usr/bin, C:\Users\me
