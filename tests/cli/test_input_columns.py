@@ -102,7 +102,7 @@ def test_a_table_without_a_column_is_text_as_before(command: Command, trained: P
         (["input.format=parquet", "input.column=a"], "a\n", 2, "input.format=parquet cannot be read from standard"),
         (["input.format=tsv", "input.column=b"], "a\tc\n", 1, "stdin:1: no column is called 'b'."),
         (["input.format=tsv", "input.column=3"], "a\tc\n", 1, "stdin:1: 2 columns, and column 3 is wanted"),
-        (["input.format=jsonl", "input.column=b"], '{"a": ""}\n', 1, "stdin:1: no key 'b'."),
+        (["input.format=jsonl", "input.column=b"], '{"a": ""}\n', 1, "stdin:1: no column is called 'b'."),
         (["input.format=jsonl", "input.column=b"], '\n["b"]\n', 1, "stdin:2: not an object such as"),
         (["input.format=jsonl", "input.column=b"], "b\n", 1, "stdin:1: not JSON ("),
         (["input.format=jsonl", "input.column=b"], '{"b": 1}\n', 1, "stdin:1: 'b' holds 1, which is not text"),

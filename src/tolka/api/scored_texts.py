@@ -19,9 +19,9 @@ from tolka.text.corpora.sacrebleu_sets import SACREBLEU, sacrebleu_files
 from tolka.text.direction import UNKNOWN, Direction, is_named
 from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path, without_compression
 from tolka.text.pairs import FURTHER
-from tolka.text.readers import Reader, reader_of
-from tolka.text.readers.base import BothSides, ColumnSetting
-from tolka.text.readers.wmt import WmtFile, is_sgm, segments
+from tolka.text.readers import BothSides, reader_of
+from tolka.text.readers.base import ColumnSetting
+from tolka.text.readers.wmt import WmtFile, segments
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
@@ -90,13 +90,13 @@ def _sacrebleu_file(key: str, name: str, config: EvaluateConfig, models: Folders
     return sacrebleu_files(name, direction, key)[key == "reference"]
 
 
-def _reader_of_both(config: EvaluateConfig) -> Reader | None:
+def _reader_of_both(config: EvaluateConfig) -> type[BothSides] | None:
     """Return the reader of a source file that has the references as well, where none are named; else None."""
     files = config.files
     return reader_of(user_path(files.source)) if files.source and not files.reference else None
 
 
-def _read_both_sides(reader: Reader, config: EvaluateConfig, say: Say, models: Folders) -> ScoredTexts:
+def _read_both_sides(reader: type[BothSides], config: EvaluateConfig, say: Say, models: Folders) -> ScoredTexts:
     """Read a file that has sources and references."""
     path = user_path(name := config.files.source)
     if not models:
@@ -112,8 +112,7 @@ def _read_both_sides(reader: Reader, config: EvaluateConfig, say: Say, models: F
             "decoding.source=CODE decoding.target=CODE"
         )
     pairs_of = reader(path, name, direction, [], limit=config.decoding.line_limit)
-    if isinstance(pairs_of, BothSides):
-        pairs_of.setting = _COLUMNS
+    pairs_of.setting = _COLUMNS
     read = list(pairs_of.read())
     pairs = [pair for pair in read if not pair.flaw]
     if flaws := Counter(pair.flaw for pair in read if pair.flaw):
@@ -154,15 +153,16 @@ def read_text(path: str, limit: LineLimit, *, of_sources: bool = False) -> list[
         # A pipe that nobody writes to would hang; a shell makes /dev/fd/63 of <(...), to which a process writes.
         if file.parts[:2] != ("/", "dev"):
             refuse_pipe(file)
-        if is_sgm(file):
+        ending = without_compression(file).suffix.lower()
+        if ending in (".sgm", ".sgml"):
             return [text for _, text in segments(file, limit)]
-        if without_compression(file).suffix.lower() == ".xml":
+        if ending == ".xml":
             read = WmtFile(file, path, UNKNOWN, (), limit).read()
             pairs = [pair for pair in read if not pair.flaw.startswith(FURTHER)]
             if broken := next((pair for pair in pairs if pair.flaw), None):
                 raise DataError(f"{broken.source}: {broken.flaw}")
             return [pair.source if of_sources else pair.target for pair in pairs]
-        if reader_of(file) and without_compression(file).suffix.lower() not in _READ_AS_TEXT:
+        if reader_of(file) and ending not in _READ_AS_TEXT:
             raise DataError(
                 f"{path} has both sides, and no text a line: give it as source= of a model, without reference="
             )

@@ -26,7 +26,6 @@ def _reader(file: InputFile, stream: IO[bytes] | None) -> BothSides:
     # A reader of pairs has two columns; here they are the same.
     columns = [file.layout.column, file.layout.column]
     reader = FORMATS[file.endings[0]](file.path, str(file.path), UNKNOWN, columns, file.limit)
-    assert isinstance(reader, BothSides)
     # Blank lines stay, as the output has a line for each of the input.
     reader.stream, reader.keeps_blank_lines, reader.setting = stream, True, _SETTING
     return reader

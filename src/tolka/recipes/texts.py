@@ -74,9 +74,9 @@ class SharedTexts:
     def write(self) -> Figures:
         """Write them; return how many pairs there are."""
         read = read_texts(self._corpus, self._cleaning.characters, self._metrics, self._say)
-        apart = set_aside_reason(set_aside_marks(pair for name in read.set_aside for pair in read.held_out[name]))
-        given = (pair for source in self._corpus.train for pair in source.read())
-        pairs = write_pairs((pair for pair in given if not pair.flaw and not apart(pair)), self.train, self.direction)
+        apart = set_aside_marks(pair for name in read.set_aside for pair in read.held_out[name])
+        given = (pair for source in self._corpus.train for pair in source.read() if not pair.flaw)
+        pairs = write_pairs((pair for pair in given if not set_aside_reason(pair, apart)), self.train, self.direction)
         write_pairs(read.validation_pairs, self.valid, self.direction)
         for prefix, name in zip(self.tests, self._tests.values(), strict=True):
             write_pairs(read.tests[name], prefix, self.direction)

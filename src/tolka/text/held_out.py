@@ -117,7 +117,7 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
 
     in_blocks: whether the hashes are of blocks of lines, whose lines follow each other.
     """
-    overlap, steps = set_aside_reason(excluded), steps_of(_FILTER, UNKNOWN)
+    steps = steps_of(_FILTER, UNKNOWN)
     # A hash of its text chooses a pair on every machine and with any cleaning. A share is a threshold of the hash: when
     # the text grows, the set still contains the pairs that it contained before.
     limit = int(size.share * _HASHES) if size.share else _HASHES
@@ -132,8 +132,8 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
             key = int.from_bytes(hashlib.blake2b(f"{name}\n{hashed}".encode(), digest_size=8).digest(), "big")
             if in_blocks:  # the line's place in its block as the last bits
                 key = key & ~0xFF | (number - 1) % _BLOCK
-            # The hash first: `overlap` and the steps are slower, and few pairs need them.
-            if key < limit and (pair in pairs or overlap(pair)):
+            # The hash first: the marks and the steps are slower, and few pairs need them.
+            if key < limit and (pair in pairs or set_aside_reason(pair, excluded)):
                 continue
             if key >= limit or any(isinstance(step(pair), str) for _, step in steps):
                 leaves_some = True

@@ -221,7 +221,7 @@ class TestHub:
             self.open(self.jsonl(tmp_path, '{"xa": "one", "xb": 7}'))
 
     def test_a_translation_column_of_texts(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match="'translation' holds 'een', not a text for each language"):
+        with pytest.raises(DataError, match="'translation' holds 'een', not a text of each language"):
             self.open(self.jsonl(tmp_path, '{"translation": "een"}'))
 
     def test_a_missing_split_is_one_line(self, tmp_path: Path) -> None:

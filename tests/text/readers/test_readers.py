@@ -495,7 +495,7 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
         ("a.tsv", "a\tb\n", ("1",), "must name two columns"),
         ("a.tsv", "en\tde\na\tb\xff\n".encode("latin-1"), (), "a.tsv:2: not UTF-8"),
         ("a.jsonl", '{"en": "a", "de": "b"}\n{"en": "a"\n', (), "a.jsonl:2: not JSON"),
-        ("a.jsonl", '{"en": "a"}\n', (), "a.jsonl:1: no key 'de'"),
+        ("a.jsonl", '{"en": "a"}\n', (), "a.jsonl:1: no column is called 'de'"),
         ("a.jsonl", '{"en": "a", "de": 7}\n', (), "a.jsonl:1: 'de' holds 7, which is not text"),
         ("a.jsonl", "[1]\n", (), "a.jsonl:1: not an object such as"),
         ("a.jsonl", "[" * 100_000 + "\n", (), "a.jsonl:1: not JSON"),

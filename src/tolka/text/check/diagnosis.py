@@ -16,10 +16,10 @@ from tolka.text.check.misalignment import Shift, find_shift
 from tolka.text.cleaning.cleaner import MarkSet, comparison_form, marks_of, near_key, plain_key
 from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, steps_of
 from tolka.text.direction import Direction
-from tolka.text.encodings import conversion, likely_encoding
+from tolka.text.encodings import conversion, is_utf8, likely_encoding
 from tolka.text.languages import certain_language, installed_identifier
-from tolka.text.lines import count_and_digest, read_lines
-from tolka.text.pairs import EBIBLE_VERSES, FURTHER, NO_PAIR, Pair, PairSource, ParallelFiles, joined_verses
+from tolka.text.lines import count_and_digest, open_bytes, read_lines
+from tolka.text.pairs import FURTHER, NO_PAIR, Pair, PairSource, ParallelFiles, joined_verses
 from tolka.text.readers.base import BothSides
 from tolka.text.typography import Spelling, own_spellings
 
@@ -158,7 +158,7 @@ def overlaps(valid: Sequence[Pair], tests: Mapping[str, Sequence[Pair]]) -> list
 
 
 def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: Tick = lambda pairs: None) -> Diagnosis:
-    """Examine one part of a training text; `tick` is called with the number of pairs since its last call.
+    """Examine one part of a training text; `tick` is called with 1 for each pair.
 
     Faulty lines become findings: one that is not UTF-8 is read in its likely encoding, one that is not a row is a
     flawed pair, and the surplus lines of the longer of two files are left out. DataError for what cannot be read.
@@ -168,9 +168,7 @@ def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: 
     number = 0
     for number, pair in enumerate(reader.pairs(), 1):
         statistics.add(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
-        if number % 1000 == 0:
-            tick(1000)
-    tick(number % 1000)
+        tick(1)
     findings = [finding for finding in (*reader.findings(), *statistics.findings()) if finding.count]
     for finding in findings:
         finding.looked_at = finding.looked_at or max(number, finding.count)  # a side may have no line at all
@@ -183,10 +181,7 @@ class _LenientReader:
     """Reads a source's pairs in spite of faulty lines, which become findings."""
 
     def __init__(self, source: PairSource) -> None:
-        self._source, self._in_one_file = source, isinstance(source, BothSides)
-        self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
-        self._has_utf8 = [False, False]  # whether a line of the side was UTF-8 beyond ASCII
-        self._repaired = [False, False]  # whether a line of the current pair was not UTF-8
+        self._source, self._undecoded = source, [Finding("not UTF-8"), Finding("not UTF-8")]
         self._samples = [b"", b""]  # such lines, by which the encoding is recognised
         self._paths = [source.path] if isinstance(source, BothSides) else []
         if isinstance(source, ParallelFiles):
@@ -196,16 +191,7 @@ class _LenientReader:
             self.lines = [source.count()] * 2  # about how many pairs there are
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield all pairs, and note which sides have characters beyond ASCII in valid UTF-8."""
-        for pair in self._read():
-            # A faulty line of a single file may have been so on either side.
-            texts = [pair.source + pair.target, ""] if self._in_one_file else [pair.source, pair.target]
-            for side, text in enumerate(texts):
-                self._has_utf8[side] |= not (self._repaired[side] or text.isascii())
-            self._repaired = [False, False]
-            yield pair
-
-    def _read(self) -> Iterator[Pair]:
+        """Yield all pairs."""
         if isinstance(self._source, BothSides):
             source = copy(self._source)
             source.repair = partial(self._repair, 0)
@@ -213,9 +199,7 @@ class _LenientReader:
         elif isinstance(self._source, ParallelFiles):
             repairs = (partial(self._repair, side) for side in (0, 1))
             sides = (read_lines(*each, self._source.limit) for each in zip(self._source.paths, repairs, strict=True))
-            pairs = (Pair(*texts) for texts in zip(*sides, strict=False))
-            # Joining looks ahead, which would take a repaired line for one of the pair before: only where it is needed.
-            yield from joined_verses(pairs, EBIBLE_VERSES) if self.lines == [EBIBLE_VERSES] * 2 else pairs
+            yield from joined_verses((Pair(*texts) for texts in zip(*sides, strict=False)), max(self.lines))
         else:
             yield from self._source.read()
 
@@ -228,18 +212,19 @@ class _LenientReader:
                 finding.encoding = likely_encoding(self._samples[side])
         text = line.decode(finding.encoding, errors="replace")
         finding.add(number, Pair(text, "") if side == 0 else Pair("", text))
-        self._repaired[side] = True
         return text
 
     def findings(self) -> list[Finding]:
         """Return the problems of the files, also those with a count of 0."""
         surplus, longer = self.lines[0] - self.lines[1], "source" if self.lines[0] > self.lines[1] else "target"
         unequal = Finding(f"lines that the {longer} has more than the other side", abs(surplus), max(self.lines))
-        names = ("line", "") if self._in_one_file else ("source", "target")
-        for side, (finding, name, has_utf8) in enumerate(zip(self._undecoded, names, self._has_utf8, strict=True)):
+        names = ("source", "target") if len(self._paths) == 2 else ("line",)
+        for finding, name, path in zip(self._undecoded, names, self._paths, strict=False):
             if finding.count:
-                finding.conversion = conversion(str(self._paths[side]), finding.encoding, is_mixed=has_utf8)
-            finding.what = f"{name} not UTF-8" + (", others are" if has_utf8 else "")
+                with open_bytes(path) as stream:
+                    is_mixed = any(is_utf8(line) and not line.isascii() for line in stream)
+                finding.conversion = conversion(str(path), finding.encoding, is_mixed=is_mixed)
+                finding.what = f"{name} not UTF-8" + (", others are" if is_mixed else "")
         return [unequal, *self._undecoded]
 
 
@@ -255,7 +240,7 @@ class _Statistics:
         self._faults: list[tuple[Finding, Callable[[Pair], object]]] = [
             (Finding("broken encoding"), lambda pair: _BROKEN_ENCODING.search(f"{pair.source} {pair.target}")),
             (Finding(f"a carriage return inside a {unit}"), lambda pair: "\r" in pair.source + pair.target),
-            *((Finding(what), partial(_drops, steps_of(config, direction))) for what, config in _STEPS.items()),
+            *((Finding(what), partial(_is_dropped, steps_of(config, direction))) for what, config in _STEPS.items()),
             *(
                 (Finding(f"{side} in another spelling: {spelling.name}"), partial(_is_spelt, side, spelling))
                 for side, language in direction._asdict().items()
@@ -321,7 +306,7 @@ class _Statistics:
         return sides[0], sides[1]
 
 
-def _drops(steps: Sequence[tuple[str, Step]], pair: Pair) -> bool:
+def _is_dropped(steps: Sequence[tuple[str, Step]], pair: Pair) -> bool:
     return any(isinstance(step(pair), str) for _, step in steps)
 
 

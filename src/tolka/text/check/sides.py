@@ -44,23 +44,19 @@ def fault_of_sides(pairs: Iterable[Pair], direction: Direction) -> str:
     is_in_the_other = _other_language_test(direction)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
-            other = is_in_the_other(pair.source, 0), is_in_the_other(pair.target, 1)
+            are_other = is_in_the_other(pair.source, 0), is_in_the_other(pair.target, 1)
             counts["pairs"] += 1
             counts["copied"] += pair.source.casefold() == pair.target.casefold()
-            counts.update(side for side, is_other in zip(("source", "target"), other, strict=True) if is_other)
-    return _describe_fault(counts, direction)
-
-
-def _describe_fault(counts: Counter[str], direction: Direction) -> str:
+            counts.update(side for side, is_other in zip(("source", "target"), are_other, strict=True) if is_other)
     (source, target), least, many = direction, _MOST * counts["pairs"], _MANY * counts["pairs"]
     if counts["copied"] > least:
         return (
             f"both sides are the same text in {_of(counts, 'copied')}: was one file, or one column (corpus.columns), "
             "named twice?"
         )
-    if max(counts["source"], counts["target"]) > least and min(counts["source"], counts["target"]) > many:
-        is_sure = min(counts["source"], counts["target"]) == counts["pairs"]
-        others = "" if is_sure else " (the rest could not be told apart)"
+    fewer, more = sorted((counts["source"], counts["target"]))
+    if more > least and fewer > many:
+        others = "" if fewer == counts["pairs"] else " (the rest could not be told apart)"
         return (
             f"{SWAPPED}: the source is {target} in {_of(counts, 'source')}, and the target {source} in "
             f"{counts['target']}{others}; {_EXCHANGE}"

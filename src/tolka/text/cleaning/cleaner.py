@@ -15,7 +15,7 @@ import regex
 
 from tolka.errors import DataError
 from tolka.system.number_format import count_text
-from tolka.text.cleaning.steps import CleaningConfig, apply_changes, changes_of, drop_blank, drop_if, steps_of
+from tolka.text.cleaning.steps import CleaningConfig, apply_changes, blank_sides, changes_of, drop_if, steps_of
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair, PairSource
 
@@ -82,7 +82,6 @@ def judge(
 
     held_out, set_aside: `held_out_marks` and `set_aside_marks` of pairs that training must not see.
     """
-    aside_reason = set_aside_reason(set_aside)
     steps = steps_of(config, direction)
     # After the changes, as held-out pairs are changed alike before they are compared.
     if config.leaks != "keep":
@@ -90,7 +89,7 @@ def judge(
         steps.append(("", drop_if(lambda pair: key(pair) in held_out, f"held-out {config.leaks}")))
     for raw in pairs:
         pair = Pair(raw.source.strip(), raw.target.strip())
-        reason = raw.flaw or aside_reason(raw)
+        reason = raw.flaw or set_aside_reason(raw, set_aside)
         changes = []
         for name, step in steps if not reason else ():
             result = step(pair)
@@ -120,16 +119,14 @@ def set_aside_marks(pairs: Iterable[Pair]) -> Marks:
     return frozenset(key for pair in pairs for key in _side_keys(pair))
 
 
-def set_aside_reason(marks: Marks) -> Callable[[Pair], str]:
-    """Return a function that gives the reason to leave a pair out for these `set_aside_marks`; "" if there is none."""
-
-    def reason(pair: Pair) -> str:
-        source, target = (key in marks for key in _side_keys(pair))
-        if source and target:
-            return "set aside"
-        return "source set aside" if source else "target set aside" if target else ""
-
-    return reason if marks else lambda pair: ""
+def set_aside_reason(pair: Pair, marks: Marks) -> str:
+    """Return the reason to leave a pair out for these `set_aside_marks`; "" if there is none."""
+    if not marks:
+        return ""
+    source, target = (key in marks for key in _side_keys(pair))
+    if source and target:
+        return "set aside"
+    return "source set aside" if source else "target set aside" if target else ""
 
 
 def _side_keys(pair: Pair) -> tuple[bytes, bytes]:
@@ -224,8 +221,7 @@ def read_held_out(sources: Iterable[PairSource], name: str, *, keeps_blank: bool
     tally, pairs = Tally(), []
     for raw in chain.from_iterable(source.read() for source in sources):
         pair = Pair(raw.source.strip(), raw.target.strip())
-        blank = "" if keeps_blank else drop_blank(pair)
-        if reason := raw.flaw or (blank if isinstance(blank, str) else ""):
+        if reason := raw.flaw or ("" if keeps_blank else blank_sides(pair)):
             tally.dropped[reason] += 1
         else:
             pairs.append(pair)

@@ -120,11 +120,11 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
     drops: list[tuple[object, Step]] = [
         (config.control == "drop", _drop_if_side(_has_control, "control characters")),
         (config.markup == "drop", _drop_if_side(has_markup, "markup")),
-        (True, drop_blank),
+        (True, lambda pair: blank_sides(pair) or pair),
         (longest, _drop_if_side(lambda text: len(text) > longest, f"over {longest} characters")),
         (ratio, drop_if(lambda pair: _is_lopsided(pair, ratio), f"one side over {ratio:g} times as long")),
         (config.copies, drop_if(lambda pair: pair.source.casefold() == pair.target.casefold(), "source copied")),
-        (config.min_letters, _drop_if_side(_fewer_letters(config.min_letters), "few letters")),
+        (config.min_letters, _drop_if_side(lambda text: _has_few_letters(text, config.min_letters), "few letters")),
         (config.numbers, drop_if(lambda pair: _numbers(pair.source) != _numbers(pair.target), "numbers that differ")),
     ]
     steps = [*changes_of(config, direction), *(("", step) for is_wanted, step in drops if is_wanted)]
@@ -196,10 +196,10 @@ def _drop_if_side(is_bad: Callable[[str], bool], reason: str) -> Step:
     return lambda pair: reason if is_bad(pair.source) or is_bad(pair.target) else pair
 
 
-def drop_blank(pair: Pair) -> Pair | str:
-    """Return the pair, or which of its sides is blank."""
+def blank_sides(pair: Pair) -> str:
+    """Return which of a pair's sides is blank, as the reason to drop it; "" if none is."""
     if pair.source and pair.target:
-        return pair
+        return ""
     return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
 
 
@@ -213,15 +213,12 @@ def _is_lopsided(pair: Pair, ratio: float) -> bool:
     return max(lengths) > ratio * min(lengths)
 
 
-def _fewer_letters(share: float) -> Callable[[str], bool]:
-    def is_bad(text: str) -> bool:
-        characters = "".join(text.split())
-        if not characters.isascii():
-            # A letter with two marks is one letter of one character.
-            characters = _MARKS.sub("", characters)
-        return sum(map(str.isalpha, characters)) < share * len(characters)
-
-    return is_bad
+def _has_few_letters(text: str, share: float) -> bool:
+    characters = "".join(text.split())
+    if not characters.isascii():
+        # A letter with two marks is one letter of one character.
+        characters = _MARKS.sub("", characters)
+    return sum(map(str.isalpha, characters)) < share * len(characters)
 
 
 def _numbers(text: str) -> list[int]:

@@ -82,7 +82,7 @@ class FilesConfig(CorpusConfig):
             return None
         base = self._folder() / user_path(entries[0])
         # A text that is called 500 or auto is meant where there is one.
-        is_text = base.name and (base.is_file() or _side_files(base, self.direction.source))
+        is_text = base.name and (base.is_file() or _side_path(base, self.direction.source))
         return None if is_text else SetSize.of(key, entries)
 
     def _sources(self, key: str, entries: Sequence[Entry]) -> list[list[PairSource]]:
@@ -118,7 +118,7 @@ class FilesConfig(CorpusConfig):
             yield base, pairs
 
     def _two_files(self, source: Path, target: Path, key: str, name: str = "") -> PairSource:
-        if self._is_scored(key):
+        if self.score and key == "train":
             raise ConfigError(f"corpus.score ({self.score}) is of a table or of a prefix, not of two files: {source}")
         return _pair_of_files(_existing_file(source, key), _existing_file(target, key), name)
 
@@ -135,7 +135,7 @@ class FilesConfig(CorpusConfig):
                 f"corpus.{key} ('{entry}') must be the prefix of two files, as in corpus.{key}=data/{key}, or a file"
             )
         # A name may have commas, stars and brackets in it.
-        if base.exists() or _side_files(base, direction.source):
+        if base.exists() or _side_path(base, direction.source):
             return [base]
         if "," in entry:
             listed = f"[{entry}], or [[{entry}]] for two files of one text"
@@ -156,33 +156,30 @@ class FilesConfig(CorpusConfig):
         self, base: Path, direction: Direction, columns: list[str], key: str, is_table: bool = False
     ) -> PairSource:
         """Return the text of a prefix, or of a file with both sides. is_table: whether it is said to have columns."""
-        if base.is_file() and (reader := reader_of(base)):
+        # Pairs of held-out sets are never chosen by their score.
+        score, has_sides = self.score if key == "train" else "", bool(_side_path(base, direction.source))
+        reader = reader_of(base) or (TsvFile if columns and not has_sides else None)
+        if base.is_file() and reader:
             # corpus.columns is for those files of several that have columns; a list of this file's own must fit it.
-            has_columns = is_table or getattr(reader, "has_columns", True)
+            has_columns = is_table or reader.has_columns
             columns = columns if has_columns else []
-            pairs = reader(base, "", direction, columns)
-            if not self._is_scored(key):
-                return pairs
+            table = reader(base, "", direction, columns)
+            if not score:
+                return table
             if not has_columns:
-                raise ConfigError(f"corpus.score ({self.score}) names a column, and {base} has none")
-            return Scored(pairs, reader(base, "", direction, [[*columns, *direction][0], self.score]), self.min_score)
+                raise ConfigError(f"corpus.score ({score}) names a column, and {base} has none")
+            return Scored(table, reader(base, "", direction, [[*columns, *direction][0], score]), self.min_score)
         refuse_pipe(base)
-        if base.is_dir() and not _side_files(base, direction.source):
+        if base.is_dir() and not has_sides:
             held = [str(each) for each in _matching(os.path.join(glob.escape(str(base)), "*"), direction)]
             advice = f"type corpus.{key}={held[0]}, or another of {', '.join(held[:6])}" if held else "it has no text"
             raise DataError(f"corpus.{key}: {base} is a folder; {advice} of {' and '.join(direction)}")
-        if columns and base.is_file() and not _side_files(base, direction.source):
-            return TsvFile(base, "", direction, columns)
         hint = _ending_hint(base, direction)
         source, target = (_side_file(base, language, key, hint) for language in direction)
         pairs = _pair_of_files(source, target, "")
-        if not self._is_scored(key):
+        if not score:
             return pairs
-        return Scored(pairs, ParallelFiles(source, _side_file(base, self.score, key, hint), ""), self.min_score)
-
-    def _is_scored(self, key: str) -> bool:
-        """Return whether pairs are chosen by their score; those of held-out sets never are."""
-        return bool(self.score) and key == "train"
+        return Scored(pairs, ParallelFiles(source, _side_file(base, score, key, hint), ""), self.min_score)
 
     def _folder(self) -> Path:
         return user_path(self.root)
@@ -236,13 +233,11 @@ def _side_endings() -> list[str]:
     return [f"{ending}{compression}" for ending in ("", *SIDES) for compression in COMPRESSIONS]
 
 
-def _side_files(base: Path, language: str) -> list[Path]:
-    """Return the existing files of a prefix and a language, or else of its plain code, plain before compressed."""
-    for code in dict.fromkeys((language, re.split("[-_]", language)[0], plain_code(language))):
-        paths = [base.with_name(f"{base.name}.{code}{ending}") for ending in _side_endings()]
-        if found := [path for path in paths if path.is_file()]:
-            return found
-    return []
+def _side_path(base: Path, language: str) -> Path | None:
+    """Return the existing file of a prefix and a language, or else of its plain code, plain before compressed."""
+    codes = (language, re.split("[-_]", language)[0], plain_code(language))
+    paths = (base.with_name(f"{base.name}.{code}{ending}") for code in codes for ending in _side_endings())
+    return next(filter(Path.is_file, paths), None)
 
 
 def _existing_file(path: Path, key: str) -> Path:
@@ -260,8 +255,8 @@ def _pair_of_files(source: Path, target: Path, name: str) -> PairSource:
 
 def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
     """Return the file of a prefix and a language; DataError if there is none. hint: for the message."""
-    if paths := _side_files(base, language):
-        return paths[0]
+    if path := _side_path(base, language):
+        return path
     plain, folder = f"{base}.{language}", base.parent
     if not folder.is_dir():
         raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError, DataError, reason_of
 from tolka.options.checks import at_least
 from tolka.options.settings import setting
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
@@ -127,10 +127,8 @@ class HubSplit(PairSource):
         self._nested = "translation" in names
         if self._nested:
             # The first rows may have no translation at all.
-            cells = next((row["translation"] for row in self.rows if row["translation"]), dict.fromkeys(direction))
-            if not isinstance(cells, dict):
-                raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
-            names = list(cells)
+            cells = next((row["translation"] for row in self.rows if row["translation"]), None)
+            names = list(cells if isinstance(cells, dict) else direction)
         check_columns(direction, names, f"{config.path} ({split})", "Columns are named after the languages")
 
     def read(self) -> Iterator[Pair]:
@@ -143,8 +141,7 @@ class HubSplit(PairSource):
         except DataError:
             raise
         except Exception as error:  # as in _load, dozens of kinds
-            reason = " ".join(str(error).split())[:200]
-            raise DataError(f"{data}, after row {number + 1}: {type(error).__name__}: {reason}") from None
+            raise DataError(f"{data}, after row {number + 1}: {type(error).__name__}: {reason_of(error)}") from None
 
     def fingerprint(self) -> str:
         if self.config.streaming:  # the library has no fingerprint of a stream
@@ -232,11 +229,10 @@ def _load(config: HubConfig, split: str) -> Any:
         return datasets.load_dataset(name, subset, split=split, revision=revision, streaming=config.streaming)
     except Exception as error:
         # The library raises dozens of kinds, of its own and of its dependencies.
-        reason = " ".join(str(error).split())[:200]
         raise DataError(
-            f"corpus.path '{config.path}' (split {split}) could not be loaded: {type(error).__name__}: {reason}. "
-            "Without a network, give a local folder, or text files with corpus=files; corpus.train, corpus.valid and "
-            "corpus.test name the splits, 'corpus.test=[]' none"
+            f"corpus.path '{config.path}' (split {split}) could not be loaded: {type(error).__name__}: "
+            f"{reason_of(error)}. Without a network, give a local folder, or text files with corpus=files; "
+            "corpus.train, corpus.valid and corpus.test name the splits, 'corpus.test=[]' none"
         ) from None
 
 

@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError, DataError, reason_of
 from tolka.options.suggestions import did_you_mean, some_of
 from tolka.text.direction import Direction
 from tolka.text.scripts import plain_code
@@ -30,9 +30,8 @@ def sacrebleu_files(entry: str, direction: Direction, key: str) -> tuple[Path, P
         if not (source.is_file() and reference.is_file()):
             raise FileNotFoundError(source)
     except (Exception, SystemExit) as error:
-        reason = " ".join(str(error).split())[:200]
         raise DataError(
-            f"{key}: {entry} is not on this machine, and cannot be downloaded ({reason}); with a "
+            f"{key}: {entry} is not on this machine, and cannot be downloaded ({reason_of(error)}); with a "
             f"network, sacrebleu -t {name} -l {pair} --echo src gets it, into ~/.sacrebleu"
         ) from None
     return source, reference

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, TypeVar
 
 from tolka.errors import ConfigError, DataError
 from tolka.options.suggestions import did_you_mean
@@ -12,33 +12,8 @@ from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, digest_of, read_lines
 from tolka.text.pairs import PairSource
 
-
-class Reader(Protocol):
-    """The class that is registered for a file extension: usually a subclass of `BothSides`."""
-
-    def __call__(
-        self, path: Path, name: str, direction: Direction, columns: Sequence[str], limit: LineLimit = LINE_LIMIT
-    ) -> PairSource:
-        """Return the pairs of the file. direction: of the texts. columns: corpus.columns."""
-
-
-FORMATS: dict[str, Reader] = {}
-"""File extension -> reader; see `register_reader`."""
-
 SIDES: dict[str, Callable[[Path, Path, str], PairSource]] = {}
 """File extension of a side -> the pairs of two such files, and what they are called; all others are files of lines."""
-
-R = TypeVar("R", bound=Reader)
-
-
-def register_reader(*endings: str) -> Callable[[R], R]:
-    """Return a class decorator that registers the class for these file extensions (".tsv")."""
-
-    def add(reader: R) -> R:
-        FORMATS.update(dict.fromkeys(endings, reader))
-        return reader
-
-    return add
 
 
 @dataclass(frozen=True)
@@ -95,6 +70,21 @@ class BothSides(PairSource):
         if not self._count:
             raise DataError(f"{self.path}: the file is empty")
         return self._count
+
+
+FORMATS: dict[str, type[BothSides]] = {}
+"""File extension -> reader; see `register_reader`."""
+R = TypeVar("R", bound=type[BothSides])
+
+
+def register_reader(*endings: str) -> Callable[[R], R]:
+    """Return a class decorator that registers the class for these file extensions (".tsv")."""
+
+    def add(reader: R) -> R:
+        FORMATS.update(dict.fromkeys(endings, reader))
+        return reader
+
+    return add
 
 
 def check_columns(wanted: Iterable[str], names: Collection[str], place: str, advice: str) -> None:

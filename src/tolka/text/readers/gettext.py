@@ -15,7 +15,7 @@ from tolka.text.readers.base import BothSides, one_line, register_reader
 
 _TOKEN = re.compile(
     r'[\s\ufeff]*(?:"(?P<text>(?:[^"\\]|\\.)*)"|(?P<comment>#.*)'
-    r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d{1,3}\s*\])?))\s*"
+    r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d{1,3}\s*\])?)|(?P<other>[^\s\ufeff].*))\s*"
 )
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|(.))", re.DOTALL)
 ESCAPED_CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
@@ -87,8 +87,10 @@ def messages(lines: Iterable[str], name: str, limit: LineLimit) -> Iterator[Mess
     message, key, line_start = Message(), "", 0
     for number, line in enumerate(lines, 1):
         where = f"{name}:{number}"
-        for match in _tokens(line, where):
+        for match in _TOKEN.finditer(line):
             kind = str(match.lastgroup)
+            if kind == "other" or (kind == "text" and not key):
+                raise DataError(f'{where}: a keyword and a text in quotes are expected, as in msgid "Open"')
             value, start, end = match[kind], line_start + match.start(kind), line_start + match.end(kind)
             # After msgstr, whatever is not its text or a plural form begins the next message.
             begins = kind == "comment" or (kind == "keyword" and value in ("msgctxt", "msgid", "domain"))
@@ -99,8 +101,6 @@ def messages(lines: Iterable[str], name: str, limit: LineLimit) -> Iterator[Mess
                 # The flags before an obsolete message (#~) are its own.
                 message.flags = "" if value.startswith("#~") else message.flags + value * value.startswith("#,")
             elif kind == "text":
-                if not key:
-                    raise _unexpected(where)
                 # In bytes, as a number is one, and several may make a character: \303\266 is ö.
                 message.texts[key] += _ESCAPE.sub(_unescaped, value.encode()).decode(errors="replace")
                 message.places[key] = message.places.get(key, (start - 1, 0))[0], end + 1
@@ -112,21 +112,6 @@ def messages(lines: Iterable[str], name: str, limit: LineLimit) -> Iterator[Mess
                 message.texts[key] = ""
         line_start += len(line) + 1
     yield message
-
-
-def _tokens(line: str, where: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens of a line. where: file and line, for errors."""
-    place, line = 0, line.rstrip()
-    while place < len(line):
-        match = _TOKEN.match(line, place)
-        if match is None:
-            raise _unexpected(where)
-        place = match.end()
-        yield match
-
-
-def _unexpected(where: str) -> DataError:
-    return DataError(f'{where}: a keyword and a text in quotes are expected, as in msgid "Open"')
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

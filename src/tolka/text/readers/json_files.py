@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from tolka.errors import DataError
-from tolka.options.suggestions import did_you_mean
 from tolka.text.encodings import conversion, likely_encoding
 from tolka.text.lines import read_blocks
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides, one_line, register_reader, texts_of
+from tolka.text.readers.base import BothSides, check_columns, one_line, register_reader, texts_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogate pair, which UTF-8 cannot encode
 _HEAD_BYTES, _MOST_BYTES = 2**16, 2**30
@@ -22,6 +21,8 @@ _LIST = re.compile(r'\ufeff?\s*(?:\{(?:\s*"\w+"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,
 @register_reader(".jsonl")
 class JsonLinesFile(BothSides):
     """Objects with both texts, in themselves or in their "translation"; keys are corpus.columns, or the languages."""
+
+    _is_list = False
 
     def read(self) -> Iterator[Pair]:
         """Yield all pairs; blank lines are skipped, unless `keeps_blank_lines`."""
@@ -46,24 +47,18 @@ class JsonLinesFile(BothSides):
             if line.strip() or self.keeps_blank_lines:
                 yield f"{self.path}:{number}", line.strip()
 
-    def _parsed(self, row: Any, place: str) -> Any:
+    def _object(self, row: Any, place: str, keys: Sequence[str]) -> dict[str, Any]:
         try:
-            return json.loads(row)
+            value = row if self._is_list else json.loads(row)
         except (ValueError, RecursionError) as error:
             raise DataError(f"{place}: not JSON ({error})") from None
-
-    def _object(self, row: Any, place: str, keys: Sequence[str]) -> dict[str, Any]:
-        value = self._parsed(row, place)
         nested = value.get("translation") if isinstance(value, dict) else None
         # Hugging Face's form, unless the columns that were named stand beside it.
         if isinstance(nested, dict) and not (self.columns and value.keys() >= set(self.columns)):
             value = nested
         if not isinstance(value, dict):
             raise DataError(f'{place}: not an object such as {{"en": "A text.", "de": "Ein Text."}}')
-        for key in keys:
-            if key not in value:
-                known = did_you_mean(key, map(one_line, value))
-                raise DataError(f"{place}: no key '{key}'.{known} {self.setting.names}")
+        check_columns(keys, [*map(one_line, value)], place, self.setting.names)
         return value
 
 
@@ -92,11 +87,8 @@ class JsonFile(JsonLinesFile):
         for number, row in enumerate(value if isinstance(value, list) else value["data"], 1):
             yield f"{self.path}, object {number}", row
 
-    def _parsed(self, row: Any, place: str) -> Any:
-        return row if self._is_list else super()._parsed(row, place)
-
     @cached_property
-    def _is_list(self) -> bool:
+    def _is_list(self) -> bool:  # type: ignore[override]
         """Whether the file has a list, and not JSON lines."""
         return _LIST.match(next(read_blocks(self.path), b"")[:_HEAD_BYTES].decode(errors="replace")) is not None
 

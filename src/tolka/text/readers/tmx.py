@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element
 
 from tolka.text.pairs import FURTHER, Pair
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_file import XmlFile, normal_code
+from tolka.text.readers.xml_file import XmlFile, has_language, normal_code
 from tolka.text.readers.xml_units import Unit
 
 _FURTHER = f"{FURTHER}variants not read"
@@ -38,5 +38,5 @@ class TmxFile(XmlFile):
 
     def _in_language(self, variants: list[tuple[str, str]], language: str) -> list[tuple[str, str]]:
         """Return the variants in a language, the one to read first: with exactly its code, or else the first."""
-        found = [each for each in variants if self.has_language(each[0], language)]
+        found = [each for each in variants if has_language(each[0], language, self.direction)]
         return sorted(found, key=lambda each: each[0] != normal_code(language))

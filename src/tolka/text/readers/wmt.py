@@ -9,20 +9,15 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from tolka.errors import DataError
-from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
+from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import SIDES, register_reader
-from tolka.text.readers.xml_file import XmlFile, single_spaced
+from tolka.text.readers.xml_file import XmlFile, has_language, single_spaced
 from tolka.text.readers.xml_units import Unit
 
 # As SGML allows it: names of tags in any case, attributes with or without quotes.
 _TAG = re.compile(r"<(?P<end>/?)(?:doc\b(?P<document>[^<>]*)|seg\b(?P<segment>[^<>]*)>)", re.IGNORECASE)
 _ID = re.compile(r"""\b(?:doc)?id\s*=\s*["']?([^"'\s]+)""", re.IGNORECASE)
-
-
-def is_sgm(path: Path) -> bool:
-    """Return whether a file's name says that it has one side of a test set."""
-    return without_compression(path).suffix.lower() in (".sgm", ".sgml")
 
 
 class SgmFiles(PairSource):
@@ -97,7 +92,7 @@ class WmtFile(XmlFile):
             [
                 {segment.get("id", ""): self.text_of(segment, unit) for segment in side.iter("seg")}
                 for side in element.iter(kind)
-                if self.has_language(own := side.get("lang") or language, language or own)
+                if has_language(own := side.get("lang") or language, language or own, self.direction)
             ]
             for kind, language in zip(("src", "ref"), self.direction, strict=True)
         )

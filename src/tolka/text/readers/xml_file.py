@@ -80,10 +80,6 @@ class XmlFile(BothSides):
         self.limit.check(text, f"{self.path}:{unit.line}", "a segment")
         return text
 
-    def has_language(self, code: str, language: str) -> bool:
-        """Return whether a text with this code is one in the source's or the target's language."""
-        return has_language(code, language, self.direction)
-
     def other_languages_flaw(self, languages: str) -> str:
         """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
         self._first_of_others = self._first_of_others or languages

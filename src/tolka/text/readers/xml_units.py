@@ -20,7 +20,6 @@ from tolka.text.lines import read_blocks
 
 _MOST_BYTES = 2**24  # of a unit; a document of a test set is one
 _MAX_DEPTH = 100  # elements of a unit that are open at once
-_HEAD_BYTES = 1024
 _TAG = re.compile(rb"<[^<>]*>")
 _DECLARED = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]{1,100})["']""")
 # Declared in ASCII, UTF-16 is wrong: a program, or reading, has converted the file and not its declaration.
@@ -32,17 +31,13 @@ class Unit:
     """An element that a reader makes pairs of.
 
     line: in which it begins or, if it is not XML, in which that shows. element: None if it is not XML, for this reason.
-    around: name and attributes of each element around it, the inner ones first.
+    around: start tags of the elements around it, the inner ones first.
     """
 
     line: int
     element: Element | None
-    reason: str
-    around: tuple[tuple[str, dict[str, str]], ...]
-
-
-class _BrokenError(Exception):
-    """XML that is refused because no file of translations needs it."""
+    reason: str = ""
+    around: Sequence[Element] = ()
 
 
 def read_units(path: Path, names: Sequence[str], around: Sequence[str]) -> Iterator[Unit]:
@@ -56,8 +51,7 @@ def read_units(path: Path, names: Sequence[str], around: Sequence[str]) -> Itera
         rf"(?s:<!--.*?-->|<!\[CDATA\[.*?\]\]>)|<(?P<end>/?)(?:[\w.-]+:)?(?P<name>{'|'.join([*names, *around])})"
         rf"""(?:\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)?/?>|(?P<cut><(?:!--|!\[CDATA\[|[^<]*\Z))""".encode()
     )
-    left, line, has_root = b"", 1, False
-    outer: list[tuple[str, dict[str, str]]] = []
+    left, line, has_root, outer = b"", 1, False, list[Element]()
     for block in chain(read_blocks(path, codec_of(encoding) or ""), [b""]):
         data, place, cut, begin, begin_line = left + block, 0, len(left + block), -1, 0  # begin: of the open unit
         for tag in tags.finditer(data):
@@ -70,22 +64,22 @@ def read_units(path: Path, names: Sequence[str], around: Sequence[str]) -> Itera
             is_empty = tag[0].endswith(b"/>")
             # Units do not nest, and no element around them is in one: its end tag is missing.
             if begin >= 0 and not (name in names and tag["end"]):
-                yield Unit(line, None, "a unit that is not closed", tuple(outer))
+                yield Unit(line, None, "a unit that is not closed")
                 begin = -1
             if name in names:
                 begin, begin_line = (begin, begin_line) if begin >= 0 else (place, line)
                 if tag["end"] or is_empty:
-                    yield _unit(path, data[begin : tag.end()], begin_line, tuple(outer), encoding)
+                    yield _unit(path, data[begin : tag.end()], begin_line, encoding, outer)
                     begin = -1
             elif tag["end"]:
-                if not outer or outer.pop(0)[0] != name:
+                if not outer or outer.pop(0).tag != name:
                     raise DataError(f"{path}:{line}: not XML (</{name}> ends what has not begun)")
             else:
                 has_root = True
-                found = _unit(path, tag[0] if is_empty else tag[0][:-1] + b"/>", line, (), encoding)
+                found = _unit(path, tag[0] if is_empty else tag[0][:-1] + b"/>", line, encoding)
                 if found.element is None:
                     raise DataError(f"{path}:{found.line}: not XML ({found.reason})")
-                outer[:0] = [] if is_empty else [(name, found.element.attrib)]
+                outer[:0] = [] if is_empty else [found.element]
         if begin >= 0:
             left, line = data[begin:], begin_line
         else:
@@ -95,26 +89,26 @@ def read_units(path: Path, names: Sequence[str], around: Sequence[str]) -> Itera
     if not has_root:
         raise DataError(f"{path}: no <{around[0]}> is in it; this is another kind of XML")
     if outer:
-        raise DataError(f"{path}:{line}: not XML (<{outer[0][0]}> has no end); is the file complete?")
+        raise DataError(f"{path}:{line}: not XML (<{outer[0].tag}> has no end); is the file complete?")
 
 
-def _unit(path: Path, content: bytes, line: int, outer: tuple[tuple[str, dict[str, str]], ...], encoding: str) -> Unit:
+def _unit(path: Path, content: bytes, line: int, encoding: str, outer: Sequence[Element] = ()) -> Unit:
     try:
-        return Unit(line, _parsed(content), "", outer)
+        return Unit(line, _parsed(content), around=[*outer])
     except expat.ExpatError as error:
         line, reason = line + error.lineno - 1, expat.ErrorString(error.code)
-    except _BrokenError as error:
+    except DataError as error:
         reason = str(error)
-    if not is_utf8(content) and encoding:
+    if not is_utf8(content):
         reason = f"a byte that is not {encoding}, which the file says it is in"
-    elif not is_utf8(content):
-        found = likely_encoding(_TAG.sub(b"", content))
-        reason = f"not UTF-8, perhaps {found}; {conversion(str(path), found)} would convert the file"
-    return Unit(line, None, reason, outer)
+        if not encoding:
+            found = likely_encoding(_TAG.sub(b"", content))
+            reason = f"not UTF-8, perhaps {found}; {conversion(str(path), found)} would convert the file"
+    return Unit(line, None, reason)
 
 
 def _parsed(content: bytes) -> Element:
-    """Return an element, with names without prefixes; ExpatError or _BrokenError for what is not XML."""
+    """Return an element, with names without prefixes; ExpatError or DataError for what is not XML, or not needed."""
     builder, depth = TreeBuilder(), 0
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
@@ -125,7 +119,7 @@ def _parsed(content: bytes) -> Element:
         nonlocal depth
         depth += 1
         if depth > _MAX_DEPTH:
-            raise _BrokenError(f"more than {_MAX_DEPTH} elements in each other")
+            raise DataError(f"more than {_MAX_DEPTH} elements in each other")
         builder.start(name.rpartition(":")[2], attributes)
 
     def end(name: str) -> None:
@@ -135,7 +129,7 @@ def _parsed(content: bytes) -> Element:
 
     def skipped(name: str, is_parameter: bool) -> None:
         if f"{name};" not in html5:
-            raise _BrokenError(f"undeclared entity &{name};")
+            raise DataError(f"undeclared entity &{name};")
         builder.data(html5[f"{name};"])
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
@@ -146,19 +140,17 @@ def _parsed(content: bytes) -> Element:
 
 def declared_encoding(raw: bytes, path: Path) -> str:
     """Return the encoding to decode a file from; "" for UTF-8. DataError for one that is not known."""
-    head = raw[:_HEAD_BYTES]
-    if head[:2] in (b"<\0", b"\0<"):
-        return "utf-16-le" if head[:1] == b"<" else "utf-16-be"
-    match = _DECLARED.match(head)
+    if raw[:2] in (b"<\0", b"\0<"):
+        return "utf-16-le" if raw[:1] == b"<" else "utf-16-be"
+    match = _DECLARED.match(raw)
     if not match:
         return ""
     declared = match[1].decode("ascii", "replace").strip()
     codec = codec_of(declared)
     if codec is None:
         raise DataError(
-            f"{path}:1: the encoding '{declared}' is not known; allowed are UTF-8, UTF-16, UTF-32, ISO-8859-1 to 16, "
-            "Windows-1250 to 1258, KOI8-R, GB2312, GB18030, Big5, Shift_JIS, EUC-JP, EUC-KR and the others of Python's "
-            "codecs; correct the file's first line, or convert it: iconv -f ... -t UTF-8"
+            f"{path}:1: the encoding '{declared}' is not known; allowed are UTF-8, ISO-8859-1, Windows-1252 and all "
+            "others of Python's codecs; correct the file's first line, or convert it: iconv -f ... -t UTF-8"
         )
     # A byte order mark overrides the declaration.
-    return "" if head.startswith(codecs.BOM_UTF8) or _LIKE_UTF8.fullmatch(codec) else declared
+    return "" if raw.startswith(codecs.BOM_UTF8) or _LIKE_UTF8.fullmatch(codec) else declared
