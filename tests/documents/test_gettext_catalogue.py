@@ -175,3 +175,9 @@ def test_another_encoding_becomes_utf_8(tmp_path: Path) -> None:
 def test_a_broken_file_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.po:7: a keyword and a text in quotes are expected"):
         list(opened(GERMAN + 'msgid "a\nmsgstr ""\n', tmp_path).texts())
+
+
+def test_a_catalogue_of_another_language_is_refused(tmp_path: Path) -> None:
+    header = 'msgid ""\nmsgstr "Language: fr\\n"\n\n'
+    with pytest.raises(DataError, match="its header says Language: fr, and the model translates into de"):
+        written('msgid "a word"\nmsgstr ""\n', {}, tmp_path, header)

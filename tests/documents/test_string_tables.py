@@ -151,3 +151,29 @@ def test_a_broken_file_is_refused_with_its_line(kind: str, content: str, complai
 def test_strings_of_json_are_those_of_pythons_reader(tmp_path: Path) -> None:
     result = translated(opened("json", JSON, tmp_path), str.upper)
     assert json.loads(result)["de"]["menu"] == {"save": "SAVE FILE ", "items": ["FIRST ITEM", 2, None, True]}
+
+
+def test_other_languages_beside_the_source_stay(tmp_path: Path) -> None:
+    content = '{"fr": {"a": "Bonjour."}, "en": {"a": "Good morning.", "no": "Never"}, "page": {"en": "English"}}'
+    made = {"Good morning.": "Guten Tag.", "Never": "Nie", "English": "Englisch"}
+    assert json.loads(translated(opened("json", content, tmp_path), made)) == {
+        "fr": {"a": "Bonjour."},
+        "de": {"a": "Guten Tag.", "no": "Nie"},
+        "page": {"en": "Englisch"},
+    }
+    for kind, both in (
+        ("json", '{"en": {"a": "Hi."}, "de": {"a": "Hallo."}}'),
+        ("yaml", "en:\n  a: Hi\nde:\n  a: Hallo\n"),
+    ):
+        with pytest.raises(DataError, match="it has a key de already"):
+            translated(opened(kind, both, tmp_path), {})
+
+
+def test_a_blank_file_has_no_texts(tmp_path: Path) -> None:
+    assert identity(opened("json", " \n", tmp_path)) == b" \n"
+
+
+def test_tags_in_a_value_are_placed_and_not_read(tmp_path: Path) -> None:
+    made = {"Click here now.": "Jetzt hier klicken."}
+    document = opened("json", '{"a": "Click <a href=\\"{url}\\">here</a> now."}', tmp_path)
+    assert json.loads(translated(document, made)) == {"a": 'Jetzt <a href="{url}">hier</a> klicken.'}

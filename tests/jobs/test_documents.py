@@ -1,6 +1,7 @@
 """Documents translated by the command: alone, in folders, resumed, with a memory, a glossary and a report."""
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -154,6 +155,11 @@ def test_a_memory_stands_in_for_the_model(command: Command, trained: Path, tmp_p
         (["a.txt", "--json", "r.json"], "--json reports on documents, and these are lines"),
         (["sub", "a.html"], "sub is a folder"),
         (["a.parquet", "input.column=a", "-o", "b.parquet"], ".parquet is read and not written"),
+        (["a.html", "-o", "c.html", "--json", "c.html"], "c.html gets the output: name another file for --json"),
+        (["a.txt", "-o", "c.docx"], "c.docx: lines are written, which are no .docx"),
+        (["a.txt", "input.memory=a.tsv"], "input.memory stands in for the model in documents"),
+        (["sub", "-o", "out", "input.column=a"], "input.format and input.column are for one file"),
+        (["a.html", "--json", "sub"], "sub is a folder"),
         (["book.epub"], "book.epub: an e-book is no document that is read (.arb "),
     ],
 )
@@ -191,3 +197,31 @@ def test_documents_are_translated_from_python(trained: Path, tmp_path: Path, upp
     (tmp_path / "a.html").write_text("<p>ferry</p>")
     tolka.translate_files(trained, [tmp_path / "a.html"], output=tmp_path / "b.html", search="greedy")
     assert (tmp_path / "b.html").read_text() == "<p>FERRY</p>"
+
+
+def test_a_memory_of_two_columns_and_what_it_counts(
+    command: Command, trained: Path, tmp_path: Path, upper: list[str]
+) -> None:
+    (tmp_path / "a.html").write_text("<p>ferry <b>here</b></p><p>lantern</p>")
+    (tmp_path / "memory.tsv").write_text("ferry here\tHier Fähre\n")
+    done = command("mt-translate", trained, *QUICK, tmp_path / "a.html", f"input.memory={tmp_path / 'memory.tsv'}")
+    assert re.fullmatch(r"<p>(?=.*<b>.*</b>).*Fähre.*</p><p>LANTERN</p>", done.out)
+    assert "to check: 1 of 2 texts (markup 1)" in done.err
+
+
+def test_a_folder_goes_on_behind_what_is_newer_than_its_original(
+    command: Command, trained: Path, tmp_path: Path, upper: list[str]
+) -> None:
+    site, out = tmp_path / "site", tmp_path / "site" / "de"
+    site.mkdir()
+    for name in ("a", "b", "c"):
+        (site / f"{name}.html").write_text(f"<p>{name} word</p>")
+    arguments = ["mt-translate", trained, *QUICK, site, "-o", out, "resume=true"]
+    command(*map(str, arguments))
+    os.utime(out / "a.html", (1, 1))  # older than its original
+    (out / "b.html").unlink()
+    upper.clear()
+    again = command(*map(str, arguments))
+    assert sorted(upper) == ["a word", "b word"]
+    assert f"1 file in {out} stay, as they are newer" in again.err
+    assert sorted(path.name for path in out.iterdir()) == ["a.html", "b.html", "c.html"]

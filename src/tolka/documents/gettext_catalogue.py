@@ -63,13 +63,11 @@ class GettextCatalogue(SplicedDocument):
             header = re.sub(r"charset=(?!utf-?8\b)[\w.:-]+", "charset=UTF-8", header, flags=re.IGNORECASE)
         if self.direction.is_known:
             named = re.search(r"Language: *([\w@.-]+)", header)
-            if named and plain_code(named[1].split("@")[0]) not in (
-                plain_code(target),
-                plain_code(self.direction.source),
-            ):
+            # A template may have the language of its messages.
+            if named and plain_code(named[1].split("@")[0]) not in map(plain_code, self.direction):
                 raise DataError(
-                    f"{self.path}: its header says Language: {named[1]}, and the model translates into {target}; correct "
-                    "it if it is wrong, or take another model"
+                    f"{self.path}: its header says Language: {named[1]}, and the model translates into {target}; "
+                    "correct it if it is wrong, or take another model"
                 )
             rules = {code: rule for rule, codes in table_beside(__file__).items() for code in codes.split()}
             usual = f"Plural-Forms: {rules.get(target) or rules.get(plain_code(target), '')}"

@@ -15,7 +15,7 @@ from tolka.documents.spliced import SplicedDocument
 from tolka.documents.strings import CODE, string_texts
 from tolka.documents.text import EDIT, Text
 from tolka.errors import DataError
-from tolka.text.direction import Direction
+from tolka.text.scripts import is_known
 
 _TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<colon>\s*:)?|[\[\]{}]', re.DOTALL)
 _KEPT = re.compile(r"(<[^<>]*>|\$t\([^()]*\)|%\{\w+\}|\{\{[^{}]*\}\}|\$?\{[^{}]*\})")
@@ -85,15 +85,27 @@ def _yaml_scalar(style: str | None, value: str) -> str:
     return listed[1:-2]
 
 
-def _texts_of(strings: Iterable[_String], content: str, direction: Direction) -> Iterator[Text]:
-    """Yield the texts of strings; keys stay, and so does what is beneath one that begins with @ or $."""
+def _texts_of(
+    strings: Iterable[_String], content: str, document: SplicedDocument, is_by_language: bool
+) -> Iterator[Text]:
+    """Yield the texts of strings; keys stay, and so does what is beneath one that begins with @ or $.
+
+    is_by_language: whether the source language is a key at the top, so that others may be there as well.
+    """
+    source, target = document.direction
     for value, start, end, path, is_key, quote in strings:
-        written = content[start:end]
+        written, top = content[start:end], path[0] if path else ""
+        if is_by_language and top == target != source:
+            raise DataError(
+                f"{document.path}: it has a key {target} already: take it out, or translate a file without it"
+            )
         if path == ("@@locale",) or (is_key and len(path) == 1):
-            if direction.is_known and value == direction.source:
-                yield Text([], start, end, quote(direction.target), reason=EDIT)
+            if document.direction.is_known and value == source:
+                yield Text([], start, end, quote(target), reason=EDIT)
         elif is_key or any(key.startswith(("@", "$")) for key in path):
             continue
+        elif is_by_language and top != source and is_known(top):
+            yield Text([value], start, end, written, reason="in another language")
         elif _OF_SEVERAL.search(value):
             yield Text([value], start, end, written, reason="plural or select")
         elif _CODE.fullmatch(value):
@@ -112,12 +124,13 @@ class JsonStrings(SplicedDocument):
         if not content.strip("\ufeff \t\r\n"):
             return
         try:
-            json.loads(content.removeprefix("\ufeff"))
+            loaded = json.loads(content.removeprefix("\ufeff"))
         except json.JSONDecodeError as error:
             raise DataError(f"{self.path}:{error.lineno}: not JSON ({error.msg})") from None
         except RecursionError:
             raise DataError(f"{self.path}: brackets are nested too deeply in it") from None
-        yield from _texts_of(json_strings(content), content, self.direction)
+        is_by_language = self.direction.is_known and isinstance(loaded, dict) and self.direction.source in loaded
+        yield from _texts_of(json_strings(content), content, self, is_by_language)
 
 
 @DOCUMENTS.register("yaml")
@@ -127,8 +140,10 @@ class YamlStrings(SplicedDocument):
     endings = (".yaml", ".yml")
 
     def find(self, content: str) -> Iterator[Text]:
+        source = re.compile(rf"""^["']?{re.escape(self.direction.source)}["']?\s*:""", re.MULTILINE)
+        is_by_language = self.direction.is_known and source.search(content) is not None
         try:
-            yield from _texts_of(_yaml_strings(content), content, self.direction)
+            yield from _texts_of(_yaml_strings(content), content, self, is_by_language)
         except yaml.YAMLError as error:
             line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
             raise DataError(f"{self.path}:{line}: not YAML ({getattr(error, 'problem', error)})") from None
