@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from made_translations import EN_DE, Made, identity, translated
 
-from documents import EN_DE, Made, identity, translated
 from tolka.documents.gettext_catalogue import GettextCatalogue
 from tolka.errors import DataError
 from tolka.text.direction import Direction

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from made_translations import EN_DE, identity, translated
 
-from documents import EN_DE, identity, translated
 from tolka.documents.html import Html
 from tolka.text.direction import Direction
 

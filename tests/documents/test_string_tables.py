@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
+from made_translations import identity, translated
 
-from documents import identity, translated
 from tolka.documents.base import DOCUMENTS, Document
 from tolka.errors import DataError
 

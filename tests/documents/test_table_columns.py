@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from made_translations import identity, translated
 
-from documents import identity, translated
 from tolka.documents.base import DOCUMENTS, Document, Layout, LineFile
 from tolka.errors import DataError
 

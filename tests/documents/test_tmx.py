@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from documents import EN_DE, identity, translated
+from made_translations import EN_DE, identity, translated
+
 from tolka.documents.tmx import Tmx
 from tolka.text.readers.tmx import TmxFile
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from made_translations import word_alignment
 
-from documents import word_alignment
 from tolka.documents.placing import place
 from tolka.documents.usfm import Usfm
 from tolka.errors import DataError

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from made_translations import EN_DE, identity, output_of, translated
 from rows import each_row
 
-from documents import EN_DE, identity, output_of, translated
 from tolka.documents.markup import xml_events
 from tolka.documents.text import Text
 from tolka.documents.xliff import Xliff
