@@ -56,7 +56,7 @@ def row(runs: Sequence[FinishedRun], test: str) -> str:
     facts = [
         ", ".join(run.label for run in runs),
         test,
-        runs[0].parameters,
+        runs[0].card_facts["architecture"].partition(", ")[2].removesuffix(" parameters"),
         spread([run.updates for run in runs], 0),
         spread([run.minutes for run in runs], 1) + f" min, {runs[0].card_facts['trained on']}",
     ]

@@ -208,5 +208,6 @@ def test_a_placeholder_in_other_letters_is_written_as_it_was() -> None:
 
 
 def test_a_long_text_with_markup_is_left_alone() -> None:
-    assert marked(*["some ", b(), "bold", end_b(), " word "] * 1000).reason == TOO_LONG
+    parts: list[str | Code] = ["some ", b(), "bold", end_b(), " word "]
+    assert marked(*parts * 1000).reason == TOO_LONG
     assert marked("some bold word " * 1000).reason == ""

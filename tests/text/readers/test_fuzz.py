@@ -132,7 +132,7 @@ def everything(path: Path, *, repaired: bool) -> None:
     assert reader
     source = reader(path, "t", Direction("en", "de"), (), LIMIT)
     if repaired:
-        source.repair = lambda number, line: line.decode("cp1252", "replace")  # type: ignore[attr-defined]
+        source.repair = lambda number, line: line.decode("cp1252", "replace")
     for pair in source.read():
         assert "\n" not in pair.source + pair.target
         (pair.source + pair.target + pair.flaw).encode()
