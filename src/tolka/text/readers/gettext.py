@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from tolka.errors import DataError
@@ -30,13 +31,18 @@ _PLURAL = re.compile(r"Plural-Forms:.*?nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([
 class Message:
     """A message. texts: by keyword: msgctxt, msgid, msgid_plural, msgstr, msgstr[0] and so on.
 
-    places: of the same with their quotation marks, in characters of lines that a line feed joins. flags: of the
-    comments before it.
+    places: of the same with their quotation marks, in characters of lines that a line feed joins. flag_lines: the
+    comments before it that have flags.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
-    flags: str = ""
+    flag_lines: list[str] = field(default_factory=list)
+
+    @cached_property
+    def flags(self) -> str:
+        """The comments with flags, as #, fuzzy, c-format."""
+        return "".join(self.flag_lines)
 
     @property
     def is_fuzzy(self) -> bool:
@@ -99,7 +105,10 @@ def messages(lines: Iterable[str], name: str, limit: LineLimit) -> Iterator[Mess
                 message, key = Message(), ""
             if kind == "comment":
                 # The flags before an obsolete message (#~) are its own.
-                message.flags = "" if value.startswith("#~") else message.flags + value * value.startswith("#,")
+                if value.startswith("#~"):
+                    message.flag_lines.clear()
+                elif value.startswith("#,"):
+                    message.flag_lines.append(value)
             elif kind == "text":
                 # In bytes, as a number is one, and several may make a character: \303\266 is ö.
                 message.texts[key] += _ESCAPE.sub(_unescaped, value.encode()).decode(errors="replace")
