@@ -215,7 +215,7 @@ class TextBuilder:
             self._inside += inside
 
     def finish(self, reason: str = "") -> Iterator[Text]:
-        """Yield the text, after those inside of it. What is at its edges, and of no part of it, is none of it.
+        """Yield the text, after those inside of it. Markup at its edges that is around none of it is left outside.
 
         reason: why it is left alone.
         """

@@ -29,7 +29,7 @@ _PIECE = re.compile("\1([^\2]*)\2|\3([^\3]*)\3|([^\1-\3]+)")
 _NEW_LINE = re.compile(r"(?<=[^\n])(\n+)(?=[^\n])")
 # What parts runs that look alike: what was checked, and its language, which a translation has from the styles.
 _NOISE = re.compile(r"""<(?:\w+:)?(?:noProof|lang)\b[^>]*/>| (?:dirty|err|smtClean|noProof|lang)="[^"]*\"""")
-# Formatting that writing from the right has anew.
+# Formatting that writing from the right has a second time.
 _TWICE = re.compile(r"<((?:\w+:)?)(b|i|sz)( [^>]*)?/>(?!<(?:\w+:)?\2Cs)")
 
 

@@ -88,7 +88,7 @@ def _yaml_scalar(style: str | None, value: str) -> str:
 def _texts_of(
     strings: Iterable[_String], content: str, document: SplicedDocument, is_by_language: bool
 ) -> Iterator[Text]:
-    """Yield the texts of strings; keys stay, and so does what is beneath one that begins with @ or $.
+    """Yield the texts of strings; keys stay, and so does what stands below one that begins with @ or $.
 
     is_by_language: whether the source language is a key at the top, so that others may be there as well.
     """
@@ -116,7 +116,7 @@ def _texts_of(
 
 @DOCUMENTS.register("json")
 class JsonStrings(SplicedDocument):
-    """Strings in JSON."""
+    """A JSON file of strings by their keys; its values are texts."""
 
     endings = (".json", ".arb")
 
@@ -135,7 +135,7 @@ class JsonStrings(SplicedDocument):
 
 @DOCUMENTS.register("yaml")
 class YamlStrings(SplicedDocument):
-    """Strings in YAML."""
+    """A YAML file of strings by their keys; its values are texts."""
 
     endings = (".yaml", ".yml")
 

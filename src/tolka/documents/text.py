@@ -9,11 +9,10 @@ from tolka.text.placeholders import placeholders
 
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _LETTER = re.compile(r"[^\W\d_]")
-
 _TAG = re.compile(r"<(/?)([\w:-]+)(?:\s[^<>]*)?(?<!/)>")
 _LONGEST = 10_000  # characters of a text with markup: an alignment takes the square of its length
 _DEEPEST = 50  # spans in each other; those inside are points
-_NUMBERS = range(42, 98, 11)
+_NUMBERS = range(42, 98, 11)  # for the model to read in place of kept text
 
 NO_WORDS = "without words"
 """Why a text is left alone that has no letter, except in what stays as it is."""
@@ -96,7 +95,7 @@ class Text:
 
     def __post_init__(self) -> None:
         self._original = self.written
-        pieces = [piece for part in self.parts for piece in _pieces(part, self.escape)]
+        self._pieces = pieces = [piece for part in self.parts for piece in _pieces(part, self.escape)]
         self.source, places = _source_of(pieces)
         codes = [piece for piece in pieces if isinstance(piece, Code)]
         self.nodes = _tree(codes, places, self.source)
@@ -111,11 +110,11 @@ class Text:
         A model copies numbers that it has never seen, which it may not do with %s or a name.
         """
         numbers = (str(number) for number in _NUMBERS if str(number) not in self.source)
-        pieces = [piece for part in self.parts for piece in _pieces(part, self.escape)]
-        is_kept = [isinstance(piece, Code) and piece.kind == "kept" for piece in pieces]
         read = [
-            replace(piece, text=next(numbers, piece.text)) if kept and isinstance(piece, Code) else piece
-            for piece, kept in zip(pieces, is_kept, strict=True)
+            replace(piece, text=next(numbers, piece.text))
+            if isinstance(piece, Code) and piece.kind == "kept"
+            else piece
+            for piece in self._pieces
         ]
         return replace(self, parts=read)
 

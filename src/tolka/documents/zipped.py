@@ -64,7 +64,7 @@ class ZippedDocument(Document):
         except _BROKEN as error:
             raise DataError(f"{self.path}: cannot be read ({error}); is it really {kind}, and complete?") from None
         if flaw := _flaw(archive.infolist(), len(raw)):
-            raise DataError(f"{self.path}: {flaw}, which no office program writes; open it in one, and save it anew")
+            raise DataError(f"{self.path}: {flaw}, which no office program writes; open it in one, and save it again")
         return archive
 
     def content(self, name: str) -> str:
@@ -123,7 +123,7 @@ class ZippedDocument(Document):
         if any(name.endswith("vbaProject.bin") or name.startswith("Basic/") for name in names):
             yield f"{self.path} has macros, which stay as they are: texts in them are not translated"
         if any("_xmlsignatures/" in name or name.endswith("documentsignatures.xml") for name in names):
-            yield f"{self.path} is signed, and the signature is not valid for its translation: remove it, or sign anew"
+            yield f"{self.path} is signed, and the signature is not valid for its translation: remove it, or sign again"
 
 
 def _flaw(entries: Sequence[zipfile.ZipInfo], size: int) -> str:

@@ -1,6 +1,6 @@
 """Which files of a job are documents, and where their translations go."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -84,7 +84,7 @@ def _kind_in_folder(path: Path) -> type[Document] | None:
 
 
 def _opener(kind: type[Document], path: Path, job: Job, config: TranslateConfig) -> Callable[[], Document]:
-    """Return what opens a document, anew each time: a folder of them may be larger than the memory."""
+    """Return what opens a document each time that it is called: a folder of them may be larger than the memory."""
     if kind.is_binary and job.is_on_screen:
         raise ConfigError(f"{path} is no text to be shown on a terminal: name a file to write with -o")
     if job.inputs or job.stdin is None:
@@ -93,20 +93,19 @@ def _opener(kind: type[Document], path: Path, job: Job, config: TranslateConfig)
     return lambda: document
 
 
-def _files_in(folder: Path, output: Path) -> Iterator[Path]:
+def _files_in(folder: Path, output: Path) -> list[Path]:
     """Return the files of a folder, without those of the output, which may be inside of it."""
     found = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_relative_to(output))
     if not found:
         raise DataError(f"{folder} is a folder without files")
-    return iter(found)
+    return found
 
 
 def _check_settings(job: Job, config: TranslateConfig, path: Path) -> None:
     """Raise ConfigError for what only files of lines have."""
-    default = OutputConfig()
     named = {
         "--attention": job.attention,
-        "output.format": config.output.format != default.format,
+        "output.format": config.output.format != OutputConfig().format,
         "output.alignments": config.output.alignments,
         "input.prefix": config.input.prefix,
     }
@@ -115,8 +114,9 @@ def _check_settings(job: Job, config: TranslateConfig, path: Path) -> None:
 
 
 def _check_outputs(planned: list[Planned]) -> None:
-    """Raise DataError for an output that is an input, that two files would have, or that names another format."""
+    """Raise DataError for an output that is an input, by whatever name, or that two files would have."""
     of_output: dict[Path, Path] = {}
+    inputs = {_identity(path): path for path, output, _ in planned if output and path.exists()}
     for path, output, _ in planned:
         if output is None:
             continue
@@ -124,4 +124,11 @@ def _check_outputs(planned: list[Planned]) -> None:
             raise DataError(f"{other} and {path} would both become {output}: translate them apart")
         of_output[output] = path
         if output.parent.is_dir():
-            check_output(output, (each.path for each in planned))
+            same = inputs.get(_identity(output)) if output.exists() else None
+            check_output(output, [same] if same else [])
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what all names of a file have in common."""
+    status = path.stat()
+    return status.st_dev, status.st_ino

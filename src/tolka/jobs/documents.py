@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -51,7 +52,8 @@ class _Report:
         remaining = iter(outcomes)
         for text in texts:
             if text.reason:
-                self.left_alone[text.reason] += text.reason != EDIT
+                if text.reason != EDIT:
+                    self.left_alone[text.reason] += 1
                 continue
             how, text.written, translation, why = next(remaining)
             self.translated += how == "translated"
@@ -63,7 +65,7 @@ class _Report:
     def line(self) -> str:
         """Return the report in one line."""
         total = self.translated + self.reused + self.left_alone.total()
-        reasons = ", ".join(f"{reason} {count}" for reason, count in (+self.left_alone).most_common())
+        reasons = ", ".join(f"{reason} {count}" for reason, count in self.left_alone.most_common())
         parts = [f"{self.translated} translated", f"{self.reused} from the memory" if self.reused else ""]
         parts.append(f"{self.left_alone.total()} left alone ({reasons})" if reasons else "")
         return f"{self.output or self.path}: {count_text(total, 'text')}: {', '.join(filter(None, parts))}"
@@ -75,7 +77,7 @@ class _Report:
             "output": self.output and str(self.output),
             "translated": self.translated,
             "reused": self.reused,
-            "left_alone": dict(+self.left_alone),
+            "left_alone": dict(self.left_alone),
             "check": self.to_check,
         }
 
@@ -181,6 +183,11 @@ class _Work:
         self._texts = TextTranslation(translator, memory, self._tally)
         self.tick: Tick = lambda share: None
 
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        """What a resumed job must have in common with the interrupted one: for it, the whole model is read once."""
+        return identity_of(self._config, self._job.models, {})
+
     def translate(self, planned: Planned, document: Document) -> _Report:
         """Translate a document; what was written of it before is not translated again if the job is resumed."""
         document.direction = Direction(*map(language_tag, self._translator.direction))
@@ -225,7 +232,7 @@ class _Work:
         if not (self._config.output.resume and planned.output):
             yield None
             return
-        identity = {**identity_of(self._config, self._job.models, {}), "the document": digest_of(planned.path)}
+        identity = {**self._identity, "the document": digest_of(planned.path)}
         planned.output.parent.mkdir(parents=True, exist_ok=True)
         file = ResumableFile(planned.output.resolve(), identity)
         try:
