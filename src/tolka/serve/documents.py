@@ -26,7 +26,7 @@ from tolka.translation.translator import Translator
 
 _KEPT_SECONDS = 3600.0
 _MOST_KEPT = 100
-_WINDOW = 256  # texts at once: the requests of others come in between
+_WINDOW = 128  # texts at once: the requests of others come in between
 
 
 def translated(
@@ -92,7 +92,7 @@ class Documents:
         document_kind = kind.document if kind and issubclass(kind, LineFile) else kind
         if document_kind is None or not issubclass(document_kind, Document):
             known = " ".join(document_endings())
-            raise RefusedError(400, f"'{name:.60}' is no kind of document that is translated; these are: {known}")
+            raise RefusedError(409, f"'{name:.60}' is no kind of document that is translated; these are: {known}")
         if len(self._documents) >= _MOST_KEPT:
             raise RefusedError(503, f"{_MOST_KEPT} documents are kept or wait already", retry_after=60)
         key = secrets.token_urlsafe(16)
