@@ -62,7 +62,7 @@ def _joined(
     tools: str = "",
     data: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return page.html with its parts. policy: beside what all pages have. data: texts that the script reads, by ids."""
+    """Return page.html with its parts. policy: beside what all pages have. data: texts for the script, by their ids."""
     assert not re.search(r"<!--|</?script", script + data.get("runtime", ""), re.IGNORECASE), "it would end an element"
     values = json.dumps({"version": __version__, **about}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     allowed = f"{policy.format(script=_source_hash(script))}; style-src {_source_hash(style)}"
