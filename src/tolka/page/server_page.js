@@ -31,7 +31,7 @@ function askForToken(refused) {
   if (server.token !== refused) return server.token; // another request has had it since
   page.wrong.textContent = refused && "The server did not take this token.";
   asking ??= new Promise((resolve, reject) => {
-    page.access.returnValue = "";
+    page.access.returnValue = page.token.value = "";
     page.access.showModal();
     page.access.onclose = () => {
       asking = null;
@@ -107,7 +107,7 @@ function addFiles(files) {
     const state = make("span", { className: "soft", textContent: "Waiting" });
     const bar = make("progress", { value: 0, ariaLabel: file.name });
     const button = make("button", { textContent: "Cancel", ariaLabel: `Cancel ${file.name}` });
-    const item = make("li", {}, make("bdi", {}, file.name), bar, state, button);
+    const item = make("li", {}, make("bdi", { dir: "ltr" }, file.name), bar, state, button);
     const leaving = new AbortController();
     const wishes = { signal: leaving.signal, failed: (message) => { state.textContent = message; } };
     const { model, direction } = chosen;
