@@ -205,8 +205,8 @@ async function useServer(browser, name) {
 
   await (await tab.$("#file")).uploadFile(fileURLToPath(import.meta.url), readme);
   await tab.waitForSelector("#documents a", { timeout: 120_000 });
-  const states = await tab.$$eval("#documents > li > .soft", (all) => all.map((each) => each.textContent));
-  check(`${name}: a document is translated, a script is not`, /^Failed/.test(states[0]) && /^Translated/.test(states[1]), states);
+  const states = await tab.$$eval("#documents > li > span", (all) => all.map((each) => each.textContent));
+  check(`${name}: a document is translated, a script is not`, /^Failed/.test(states[0]) && /^Texts translated/.test(states[1]), states);
   const length = await tab.$eval("#documents a", async (link) => (await (await fetch(link.href)).text()).length);
   check(`${name}: and can be downloaded`, length > 1000, length);
   await applyAxe(tab, "documents");

@@ -147,7 +147,11 @@ function addFiles(files) {
         await pause(0.5, leaving.signal);
       }
     };
-    queue = queue.then(translateFile).catch(({ message }) => leaving.signal.aborted || end(`Failed: ${message}`));
+    queue = queue.then(translateFile).catch(({ message }) => {
+      if (leaving.signal.aborted) return;
+      state.className = "failed";
+      end(`Failed: ${message}`);
+    });
   }
 }
 
@@ -155,12 +159,12 @@ function addFiles(files) {
 function summaryOf({ translated, left_alone: leftAlone, check }, path) {
   const left = Object.entries(leftAlone).map(([reason, number]) => `${number} ${reason}`).join(", ");
   const row = ({ where, why, source, translation }) => make("li", {},
-    make("strong", {}, `${where.replace(/^.*\//, "")}: ${inWords(why).join("; ")}`),
+    make("strong", {}, `${where}: ${inWords(why).join("; ")}`),
     make("p", { dir: "auto" }, source), make("p", { dir: "auto" }, translation));
   const link = make("a", { href: `${path}/file`, download: "", textContent: "Download" });
   const summary = make("summary", {}, `To be checked: ${check.length}`);
   const list = make("details", {}, summary, make("ul", {}, ...check.map(row)));
-  const message = `Translated: ${translated} texts.${left && ` Left as they are: ${left}.`}`;
+  const message = `Texts translated: ${translated}.${left && ` Left as they are: ${left}.`}`;
   return [message, link, ...(check.length ? [list] : [])];
 }
 
