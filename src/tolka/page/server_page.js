@@ -102,56 +102,62 @@ page.correction.onsubmit = async (event) => {
 
 let queue = Promise.resolve(); // one file after the other
 
-function addFiles(files) {
-  for (const file of files) {
-    const state = make("span", { className: "soft", textContent: "Waiting" });
-    const bar = make("progress", { value: 0, ariaLabel: file.name });
-    const button = make("button", { textContent: "Cancel", ariaLabel: `Cancel ${file.name}` });
-    const item = make("li", {}, make("bdi", { dir: "ltr" }, file.name), bar, state, button);
-    const leaving = new AbortController();
-    const wishes = { signal: leaving.signal, failed: (message) => { state.textContent = message; } };
-    const { model, direction } = chosen;
-    let path = "";
-    button.onclick = () => {
-      leaving.abort(new Error("cancelled"));
-      item.remove();
-      page.choose.focus();
-      if (path) server.ask("DELETE", path, {}).catch(() => {}); // the server has removed it already
-    };
-    page.documents.append(item);
-    const end = (message, link = "", ...results) => {
-      bar.replaceWith(link);
-      state.textContent = message;
-      Object.assign(button, { textContent: "Remove", ariaLabel: `Remove ${file.name}` });
-      item.append(...results);
-      say(`${file.name}: ${message}`);
-    };
-    const translateFile = async () => {
-      leaving.signal.throwIfAborted();
-      state.textContent = "Sending";
-      if (file.size > abilities.file_bytes) throw new Error(`it has more than ${abilities.file_bytes / 1e6} MB`);
-      await file.slice(0, 1).arrayBuffer(); // an error where it is a folder, or gone
-      const form = new FormData();
-      const fields = { file, ...direction, model: models[model].title };
-      for (const [name, value] of Object.entries(fields)) form.append(name, value);
-      path = `v1/documents/${(await server.ask("POST", "v1/documents", { form, ...wishes })).id}`;
-      for (;;) {
-        const { state: name, share, error, report } = await server.ask("GET", path, wishes);
-        if (error) throw new Error(error);
-        if (report) {
-          end(...summaryOf(report, path));
-          return;
-        }
-        bar.value = share;
-        state.textContent = name === "waiting" ? "Waiting" : `Translating, ${Math.floor(100 * share)} %`;
-        await pause(0.5, leaving.signal);
-      }
-    };
-    queue = queue.then(translateFile).catch(({ message }) => {
-      if (leaving.signal.aborted) return;
+/** Adds a file to the list, from which a button removes it, here and on the server. */
+function addFile(file) {
+  const state = make("span", { className: "soft", textContent: "Waiting" });
+  const bar = make("progress", { value: 0, ariaLabel: file.name });
+  const button = make("button", { textContent: "Cancel", ariaLabel: `Cancel ${file.name}` });
+  const item = make("li", {}, make("bdi", { dir: "ltr" }, file.name), bar, state, button);
+  const { model, direction } = chosen;
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  page.documents.append(item);
+  button.onclick = () => {
+    leaving.abort(new Error("removed"));
+    item.remove();
+    page.choose.focus();
+  };
+  const show = (message, share = bar.value) => {
+    state.textContent = message;
+    bar.value = share;
+  };
+  const end = (message, link = "", ...results) => {
+    show(message);
+    say(`${file.name}: ${message}`);
+    bar.replaceWith(link);
+    item.append(...results);
+    Object.assign(button, { textContent: "Remove", ariaLabel: `Remove ${file.name}` });
+  };
+  queue = queue.then(async () => {
+    try {
+      signal.throwIfAborted();
+      end(...summaryOf(...await translateFile(file, { ...direction, model: models[model].title }, signal, show)));
+    } catch ({ message }) {
+      if (signal.aborted) return;
       state.className = "failed";
       end(`Failed: ${message}`);
-    });
+    }
+  });
+}
+
+/** The report of a file's translation, and its address. show: receives how far it is. */
+async function translateFile(file, fields, signal, show) {
+  show("Sending");
+  if (file.size > abilities.file_bytes) throw new Error(`it has more than ${abilities.file_bytes / 1e6} MB`);
+  await file.slice(0, 1).arrayBuffer(); // an error where it is a folder, or gone
+  const form = new FormData();
+  for (const [name, value] of Object.entries({ file, ...fields })) form.append(name, value);
+  const { id } = await server.ask("POST", "v1/documents", { form, signal, failed: show });
+  const path = `v1/documents/${id}`;
+  const remove = () => fetch(path, { method: "DELETE", keepalive: true }).catch(() => {}); // or it ends after an hour
+  signal.addEventListener("abort", remove);
+  addEventListener("pagehide", remove);
+  for (;;) {
+    const { state, share, error, report } = await server.ask("GET", path, { signal, failed: show });
+    if (error) throw new Error(error);
+    if (report) return [report, path];
+    show(state === "waiting" ? "Waiting" : `Translating, ${Math.floor(100 * share)} %`, share);
+    await pause(0.5, signal);
   }
 }
 
@@ -171,7 +177,7 @@ function summaryOf({ translated, left_alone: leftAlone, check }, path) {
 page.choose.onclick = () => page.file.click();
 page.file.accept = abilities.endings.join(",");
 page.file.onchange = () => {
-  addFiles([...page.file.files]);
+  [...page.file.files].forEach(addFile);
   page.file.value = ""; // the same one may come again
 };
 document.ondragover = (event) => {
@@ -184,7 +190,7 @@ document.ondrop = (event) => {
   page.files.className = "";
   if (!event.dataTransfer.files.length) return;
   event.preventDefault();
-  addFiles([...event.dataTransfer.files]);
+  [...event.dataTransfer.files].forEach(addFile);
 };
 
 open(() => server).then(() => {
