@@ -210,6 +210,7 @@ async function useServer(browser, name) {
   const length = await tab.$eval("#documents a", async (link) => (await (await fetch(link.href)).text()).length);
   check(`${name}: and can be downloaded`, length > 1000, length);
   await applyAxe(tab, "documents");
+  await tab.evaluate(() => localStorage.clear());
   await tab.close();
 }
 

@@ -1,5 +1,5 @@
-// What only a server's page has, joined behind the script of all pages and the engine: a glossary, files, corrections and
-// a token.
+// What only a server's page has, joined behind the script of all pages and the engine: a token, a glossary, corrections
+// and files.
 
 const about = JSON.parse(page.about.textContent);
 const { abilities } = about;
@@ -67,9 +67,9 @@ page.direction.addEventListener("chosen", () => {
   readTerms();
 });
 page.terms.oninput = () => {
+  remember("localStorage", keyOfGlossary(), page.terms.value);
   clearTimeout(waiting);
   waiting = setTimeout(() => {
-    remember("localStorage", keyOfGlossary(), page.terms.value);
     readTerms();
     sentences = sentences.filter((each) => each.isChosen);
     translate();

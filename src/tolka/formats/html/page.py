@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from string import Template
-from types import MappingProxyType
 from typing import Any
 
 from tolka.version import __version__
@@ -17,7 +16,6 @@ from tolka.version import __version__
 MODULES = ["characters", "tokenizer", "sentences", "matrix", "recurrent", "transformer", "search", "model", "worker"]
 # No request, except those that a page adds; child-src is the worker-src of older browsers.
 _POLICY = "default-src 'none'; form-action 'none'; base-uri 'none'"
-_WORKER = "worker-src blob:; child-src blob:"
 
 
 def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence[bytes]) -> str:
@@ -33,13 +31,17 @@ def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence
         script=_page_file("page.js") + _page_file("file.js"),
         style=_page_file("page.css"),
         privacy="Works without a network. What you type stays on this device.",
-        policy=f"{_WORKER}; script-src {{script}} 'wasm-unsafe-eval'",
+        policy="worker-src blob:; child-src blob:; script-src {script} 'wasm-unsafe-eval'",
+        tools="",
         data={"runtime": join_modules(MODULES), **encoded},
     )
 
 
 def join_server_page(models: Sequence[Mapping[str, Any]], abilities: Mapping[str, Any]) -> str:
-    """Return the page of a server. models: title, directions, verdict and card of each. abilities: what it can do."""
+    """Return the page of a server.
+
+    models: title, directions, verdict, card, and whether it has attention, of each. abilities: what the server can do.
+    """
     return _joined(
         "Translate",
         {"models": [*models], "abilities": {**abilities}},
@@ -48,6 +50,7 @@ def join_server_page(models: Sequence[Mapping[str, Any]], abilities: Mapping[str
         privacy="Works without the internet. What you type is sent to this server and to no other.",
         policy="connect-src 'self'; script-src {script}",
         tools=_page_file("server.html"),
+        data={},
     )
 
 
@@ -59,8 +62,8 @@ def _joined(
     style: str,
     privacy: str,
     policy: str,
-    tools: str = "",
-    data: Mapping[str, str] = MappingProxyType({}),
+    tools: str,
+    data: Mapping[str, str],
 ) -> str:
     """Return page.html with its parts. policy: beside what all pages have. data: texts for the script, by their ids."""
     assert not re.search(r"<!--|</?script", script + data.get("runtime", ""), re.IGNORECASE), "it would end an element"
