@@ -197,7 +197,8 @@ class Application:
         if not isinstance(file, UploadFile):
             raise RefusedError(400, "the form has no file: send it as multipart/form-data, in the field `file`")
         source, target = str(fields.get("source", "")), str(fields.get("target", ""))
-        return self.documents.submit(file.filename or "", file.file, self.models.translator(source, target))
+        translator = self.models.translator(source, target, str(fields.get("model", "")))
+        return self.documents.submit(file.filename or "", file.file, translator)
 
     async def _document(self, request: HttpRequest) -> Response:
         if request.method == "DELETE":
@@ -220,6 +221,7 @@ class Application:
                 "directions": [way._asdict() for way in each.page_directions],
                 "verdict": (each.translator.verdict or {"sentences": [""]})["sentences"][0],
                 "card": each.card,
+                "attention": each.translator.engine.has_attention,
             }
             for each in self.models.models
         ]
@@ -228,6 +230,7 @@ class Application:
             "suggestions": self._suggestions is not None,
             "endings": document_endings(),
             "characters": self.service.limits.characters,
+            "file_bytes": self.service.limits.file_bytes,
         }
         headers = {"Content-Security-Policy": "frame-ancestors 'none'", "Referrer-Policy": "no-referrer"}
         return HTMLResponse(join_server_page(models, abilities), headers=headers)

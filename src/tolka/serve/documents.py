@@ -72,8 +72,14 @@ class KeptDocument:
             "state": state,
             "share": round(share, 3),
             **({"error": self.error} if self.error else {}),
-            **({"report": self.report.values()} if self.report else {}),
+            **({"report": self._report_values(self.report)} if self.report else {}),
         }
+
+    def _report_values(self, report: DocumentReport) -> dict[str, Any]:
+        """Return a report without the folder of this server, which is nobody's business."""
+        folder, values = f"{self.path.parent}/", report.values()
+        check = [{**each, "where": each["where"].replace(folder, "")} for each in values["check"]]
+        return {**values, "input": self.path.name, "check": check}
 
 
 class Documents:
