@@ -12,7 +12,8 @@ from tolka.text.readers.xml_units import Unit
 UNTRANSLATED = frozenset({"new", "needs-translation", "initial"})
 """States of targets that are no translation yet (XLIFF 1.2, section 2.3; 2.0, section 4.3.1.30)."""
 _ACCEPTED = frozenset({"final", "signed-off"})  # whatever it was made from
-_MACHINE, _SUGGESTED = frozenset({"leveraged-mt", "mt-suggestion"}), frozenset({"fuzzy-match", "tm-suggestion"})
+# Qualifiers of targets that a person must look at before they are translations.
+_DOUBTFUL = ("leveraged-mt", "mt-suggestion", "fuzzy-match", "tm-suggestion")
 
 
 @register_reader(".xlf", ".xliff")
@@ -55,13 +56,7 @@ def _flaw_of(segment: Element, text: str) -> str:
     state, qualifier = attributes["state"], attributes.get("state-qualifier", "")
     if not text or state in UNTRANSLATED:
         return "untranslated"
-    if qualifier.startswith("rejected"):
-        return "rejected"
-    if state in _ACCEPTED:
-        return ""
-    if qualifier in _MACHINE:
-        return "machine translation"
-    if state.startswith("needs-") or qualifier in _SUGGESTED:
-        return "needs review"
     # Most files leave out `approved`, which is "no" by default: only where it is said.
-    return "not approved" if segment.get("approved") == "no" else ""
+    is_doubtful = state.startswith("needs-") or qualifier in _DOUBTFUL or segment.get("approved") == "no"
+    is_rejected = qualifier.startswith("rejected")
+    return "not approved" if is_rejected or (is_doubtful and state not in _ACCEPTED) else ""
