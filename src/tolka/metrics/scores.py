@@ -21,7 +21,6 @@ from tolka.metrics.metric import (
     SacrebleuMetric,
     Values,
     exact_matches,
-    lengths,
 )
 from tolka.metrics.options import COMMAND, PRINTED_NAMES, MetricsConfig
 from tolka.options.registry import refuse_abstract
@@ -158,7 +157,6 @@ def metrics_of(config: MetricsConfig, language: str) -> list[Metric]:
         "ter": lambda: SacrebleuMetric("ter", TER(normalized=by_character, asian_support=by_character)),
         "bleu-lc": lambda: bleu("bleu-lc", lowercase=True, smooth_method="none"),
         "exact": lambda: Ratio(PRINTED_NAMES["exact"], exact_matches, "line", 100.0),
-        "length": lambda: Ratio(PRINTED_NAMES["length"], lengths, "characters", 100.0),
     }
     found = [_registered(name) if name in REGISTERED else make[name]() for name in config.names]
     return [*found, command_metric(COMMAND, config.command)] if config.command else found
