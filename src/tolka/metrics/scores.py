@@ -66,7 +66,7 @@ def score(
 ) -> list[Score]:
     """Score hypotheses, detokenised and line by line, against the references; equal to the sacrebleu command.
 
-    `language` is the target's code ("" if unknown). Memory: 4 bytes for each line and statistic (10 of BLEU, 24 of
+    `language` is the target's code ("" if unknown). Memory: 12 bytes for each line and statistic (10 of BLEU, 24 of
     chrF++), and some 100 MB. `language_notes` are the caller's to show.
     Raises `DataError` when the counts differ or are zero, `ConfigError` for a tokenizer that is not installed.
     """
