@@ -24,7 +24,7 @@ def lines(count: int, seed: int) -> list[str]:
 
 @pytest.mark.parametrize("count", [1, 2, 7, 101])
 def test_resamples_are_sums_over_the_lines_that_numpy_draws(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As sacrebleu draws them: all at once, of one generator. Here a few resamples and a few lines at a time."""
+    """As sacrebleu draws them: all at once, of one generator. Here a few resamples at a time."""
     monkeypatch.setattr(line_statistics, "_DRAWS_AT_ONCE", 210)
     values = np.random.default_rng(1)
     matrices = [values.integers(0, 2**20, (count, width), dtype=np.int32) for width in (10, 2)]

@@ -6,7 +6,7 @@ from rows import each_row
 
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
-from tolka.text.readers.xliff import XliffFile
+from tolka.text.readers.xml_file import XliffFile
 
 EN_DE = Direction("en", "de")
 V1 = '<xliff version="1.2"><file source-language="en" target-language="de-DE"><body>{}</body></file></xliff>'
