@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import compress
 from operator import not_
 from pathlib import Path
@@ -134,13 +133,8 @@ class Shard:
         return b"".join((self.folder / f"{step}.tsv").read_bytes() for step in ("cleaning", "encoding"))
 
 
-def work_on(shard: Shard, task: Task, tokenizer: Tokenizer | None = None, modules: Sequence[str] = ()) -> int:
-    """Clean a shard, or with a tokenizer encode it, in whatever process; return its number of pairs.
-
-    modules: those that register steps of one's own.
-    """
-    for module in modules:
-        import_module(module)
+def work_on(shard: Shard, task: Task, tokenizer: Tokenizer | None = None) -> int:
+    """Clean a shard, or with a tokenizer encode it, in whatever process; return its number of pairs."""
     # A worker of a command that was killed may have finished it just now.
     with suppress(FileNotFoundError):
         if tokenizer is None:
