@@ -26,7 +26,7 @@ def cleaned(
 ) -> tuple[list[tuple[str, str]], Tally]:
     tally, rejected = Tally(), []
     pairs = [Pair(*row) for row in rows]
-    kept = list(clean(pairs, CleaningConfig(**options), direction, tally, lambda *what: rejected.append(what)))
+    kept = list(clean(pairs, CleaningConfig(**options), direction, tally, rejected.append))
     assert tally.total == len(rows)
     assert tally.kept == len(kept)
     assert Counter(reason for _, reason in rejected) == tally.dropped
