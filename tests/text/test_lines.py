@@ -212,7 +212,7 @@ def test_a_spoilt_gzip_file(tmp_path: Path, kind: str) -> None:
 
 def test_a_missing_file_shows_its_neighbours(tmp_path: Path) -> None:
     written(tmp_path, b"", "test.xb")
-    with pytest.raises(DataError, match=r"news.en: there is no such file; its folder holds: test.xb"):
+    with pytest.raises(DataError, match=r"news.en: there is no such file; the folder holds: test.xb"):
         list(read_lines(tmp_path / "news.en"))
     with pytest.raises(DataError, match=r"there is no such file. Did you mean '.*test.xb'"):
         list(read_lines(tmp_path / "text.xb"))

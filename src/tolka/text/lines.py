@@ -86,7 +86,7 @@ def open_unpacked(path: Path) -> IO[bytes]:
     try:
         return cast(IO[bytes], opener(path, "rb"))
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file{_neighbours(path)}") from None
+        raise DataError(f"{path}: there is no such file{near_path(path) or held_files(path.parent)}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: cannot be read, as it is a folder{held_files(path)}") from None
     except OSError as error:
@@ -289,17 +289,10 @@ def _nearest(path: Path) -> Path | None:
     return None
 
 
-def _neighbours(path: Path) -> str:
-    """Return a hint for a missing file: one of a name like it, or what its folder contains."""
-    if near := near_path(path):
-        return near
-    if not path.parent.is_dir():
-        return f" (and no folder {path.parent})"
-    return held_files(path.parent).replace("; it", "; its folder", 1)
-
-
 def held_files(folder: Path) -> str:
-    """Return "; it holds: a.en, b.en", the first files of a folder, for messages."""
+    """Return "; the folder holds: a.en, b.en", its first files, for messages; that there is none, if that is so."""
+    if not folder.is_dir():
+        return f" (and no folder {folder})"
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
     first_names = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-    return f"; it holds: {first_names}" if names else "; it holds no files"
+    return f"; the folder holds: {first_names}" if names else "; the folder holds no files"
