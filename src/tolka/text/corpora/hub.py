@@ -78,7 +78,7 @@ class HubConfig(CorpusConfig):
         if self.streaming:
             stream = HubStream(self)
             # What the tokenizer learns from.
-            head = StreamHead(stream, self.buffer)
+            head = HubSplit(self, stream.name, stream.direction, self.buffer)
             held_out = self._files() if self.root else Corpus([], self._opened(self.valid), self._opened(self.test))
             return Corpus([[head]], held_out.valid, held_out.tests, stream, self.buffer)
         if self.root:
@@ -116,11 +116,11 @@ class HubConfig(CorpusConfig):
 
 
 class HubSplit(PairSource):
-    """One split of a data set, streamed or not, read from the first row to the last."""
+    """One split of a data set, streamed or not, read from the first row to the last, or the first rows of one."""
 
-    def __init__(self, config: HubConfig, split: str, direction: Direction) -> None:
-        """DataError if it cannot be loaded, or a column or a language is missing."""
-        self.name, self.direction, self.config = split, direction, config
+    def __init__(self, config: HubConfig, split: str, direction: Direction, most: int | None = None) -> None:
+        """most: number of rows to read, if not all. DataError for what cannot be loaded, or lacks a column."""
+        self.name, self.direction, self.config, self._most = split, direction, config, most
         self.rows = _load(config, split)
         # A stream may not know its columns before a row is read.
         names = self.rows.column_names or list(next(iter(self.rows), {}))
@@ -135,7 +135,7 @@ class HubSplit(PairSource):
         """Yield a pair per row. Line feeds inside a row become spaces: a sentence is one line."""
         data, number = f"{self.config.path} ({self.name})", -1
         try:
-            for number, row in enumerate(self.rows):
+            for number, row in enumerate(islice(self.rows, self._most)):
                 cells = row["translation"] if self._nested else row
                 yield Pair(*texts_of(cells, self.direction, f"{data}, row {number}", LINE_LIMIT))
         except DataError:
@@ -144,12 +144,23 @@ class HubSplit(PairSource):
             raise DataError(f"{data}, after row {number + 1}: {type(error).__name__}: {reason_of(error)}") from None
 
     def fingerprint(self) -> str:
-        if self.config.streaming:  # the library has no fingerprint of a stream
-            return hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in self.read()).encode()).hexdigest()
-        return ":".join((self.rows._fingerprint, *self.direction))
+        if not self.config.streaming:
+            return ":".join((self.rows._fingerprint, *self.direction))
+        # The library has no fingerprint of a stream, and to read all of its beginning would take too long.
+        named = [
+            self.config.path,
+            self.config.subset,
+            self.config.revision,
+            self.name,
+            *self.direction,
+            str(self._most),
+        ]
+        pairs = islice(self.read(), self._most and _FINGERPRINT_PAIRS)
+        return hashlib.sha256("\0".join([*named, *(f"{p.source}\n{p.target}" for p in pairs)]).encode()).hexdigest()
 
     def count(self) -> int:
-        return 0 if self.config.streaming else len(self.rows)
+        """Return the number of pairs; of a stream the maximum, or 0 if nobody can say."""
+        return self._most or 0 if self.config.streaming else len(self.rows)
 
 
 class HubStream(PairStream):
@@ -186,30 +197,6 @@ class HubStream(PairStream):
         # To open the data set again takes a request to the Hub.
         if state != self.state():
             self._begin(state["times"], copy.deepcopy(state["place"]))
-
-
-class StreamHead(PairSource):
-    """The first pairs of a stream."""
-
-    def __init__(self, stream: HubStream, pairs: int) -> None:
-        self.name, self.direction = stream.name, stream.direction
-        self._config, self._pairs = stream.config, pairs
-
-    def read(self) -> Iterator[Pair]:
-        yield from HubStream(self._config).take(self._pairs)
-
-    def fingerprint(self) -> str:
-        """Return a digest of the data set's name and its first pairs."""
-        # To read all of a stream would take too long.
-        config = self._config
-        settings = [config.path, config.subset, config.revision, self.name, *config.direction, str(self._pairs)]
-        pairs = HubStream(config).take(min(self._pairs, _FINGERPRINT_PAIRS))
-        texts = [text for pair in pairs for text in (pair.source, pair.target)]
-        return hashlib.sha256("\0".join([*settings, *texts]).encode()).hexdigest()
-
-    def count(self) -> int:
-        """Return the maximum number of pairs; the stream may be shorter."""
-        return self._pairs
 
 
 def _load(config: HubConfig, split: str) -> Any:
