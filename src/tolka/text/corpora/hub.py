@@ -61,11 +61,12 @@ class HubConfig(CorpusConfig):
         at_least(self, "corpus", 1, "buffer")
         if self.streaming and not self.path:
             raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
-        if self.streaming and (len(self.train) != 1 or self.is_of_several_directions):
+        is_mixed = self.weights or self.temperature != 1
+        if self.streaming and (len(self.train) != 1 or self.is_of_several_directions or is_mixed):
             names = ", ".join(name for name, _ in self.named_texts(self.train, 0))
-            raise ConfigError(f"corpus.train ({names}): a stream is of one split, in one direction")
-        if self.streaming and (self.weights or self.temperature != 1):
-            raise ConfigError("corpus.weights and temperature mix several texts: a stream is one; leave them out")
+            raise ConfigError(
+                f"corpus.train ({names}): a stream is of one split, in one direction, without weights and temperature"
+            )
         for key in ("valid", "test") if self.streaming else ():
             if SetSize.of(key, getattr(self, key)):
                 raise ConfigError(
@@ -147,14 +148,8 @@ class HubSplit(PairSource):
         if not self.config.streaming:
             return ":".join((self.rows._fingerprint, *self.direction))
         # The library has no fingerprint of a stream, and to read all of its beginning would take too long.
-        named = [
-            self.config.path,
-            self.config.subset,
-            self.config.revision,
-            self.name,
-            *self.direction,
-            str(self._most),
-        ]
+        config = self.config
+        named = [config.path, config.subset, config.revision, self.name, *self.direction, str(self._most)]
         pairs = islice(self.read(), self._most and _FINGERPRINT_PAIRS)
         return hashlib.sha256("\0".join([*named, *(f"{p.source}\n{p.target}" for p in pairs)]).encode()).hexdigest()
 
