@@ -63,7 +63,9 @@ def place(text: Text, target: str, alignment: SoftAlignment | None) -> list[str]
     if target == text.source:  # nothing changes, not even how it is written
         return []
     placing = _Placing(text, target, alignment)
-    text.written = text.finish(placing.render_all())
+    # Most texts have no markup, for which the words of the translation are not needed.
+    last = len(placing.units) if text.nodes else 0
+    text.written = text.finish(placing.render(text.nodes, 0, len(target), 0, last))
     return sorted({*placing.doubts})
 
 
@@ -137,17 +139,13 @@ class _Placing:
         shares: NDArray[np.float64] = self._weights[:, inside] @ overlap[inside]
         return shares
 
-    def render_all(self) -> str:
-        """Return the whole translation with its markup."""
-        if not self._text.nodes:
-            return self._characters(0, len(self._target))
-        return self.render(self._text.nodes, 0, len(self._target), 0, len(self.units))
-
     def render(self, nodes: Sequence[Node], start: int, end: int, first: int, last: int) -> str:
         """Return the translation from one character to another with the markup that belongs there.
 
         first, last: the units of that part.
         """
+        if not nodes:
+            return self._characters(start, end)
         free = np.zeros(len(self.units), bool)
         free[first:last] = True
         placed: list[tuple[int, int, str]] = []
