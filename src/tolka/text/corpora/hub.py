@@ -12,7 +12,7 @@ from typing import Any
 from tolka.errors import ConfigError, DataError, reason_of
 from tolka.options.checks import at_least
 from tolka.options.settings import setting
-from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
+from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize, as_typed
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, user_path
@@ -37,8 +37,8 @@ class HubConfig(CorpusConfig):
     revision: str = setting("", literal=True)
     """commit or tag of the data set; empty = the newest"""
     train: list[Entry] = setting(default_factory=lambda: ["train"], literal=True, any_bytes=True)
-    """name of the training split, or a list; [[SPLIT,PREFIX]] = of a split whose files in corpus.root are called so"""
-    valid: list[Entry] = setting(default_factory=lambda: [["validation", "valid"]], literal=True, any_bytes=True)
+    """name of the training split, or a list"""
+    valid: list[Entry] = setting(default_factory=lambda: ["validation"], literal=True, any_bytes=True)
     """name of the validation split, or a list; or what is set aside of train: a share (0.01), a number, or auto"""
     test: list[Entry] = setting(default_factory=lambda: ["test"], literal=True, any_bytes=True)
     """name of a test split, or a list, each scored on its own; or what is set aside of train, as for valid"""
@@ -51,19 +51,12 @@ class HubConfig(CorpusConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for key in ("train", "valid", "test"):
-            for entry, _ in map(self.split_entry, getattr(self, key)):
-                if not isinstance(entry, str) and len(entry) != 2:
-                    raise ConfigError(
-                        f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SPLIT,PREFIX], a split and the "
-                        "prefix of its files in corpus.root"
-                    )
         at_least(self, "corpus", 1, "buffer")
         if self.streaming and not self.path:
             raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
         is_mixed = self.weights or self.temperature != 1
         if self.streaming and (len(self.train) != 1 or self.is_of_several_directions or is_mixed):
-            names = ", ".join(name for name, _ in self.named_texts(self.train, 0))
+            names = ", ".join(map(as_typed, self.train))
             raise ConfigError(
                 f"corpus.train ({names}): a stream is of one split, in one direction, without weights and temperature"
             )
@@ -97,23 +90,13 @@ class HubConfig(CorpusConfig):
             source=self.source,
             target=self.target,
             root=self.root,
-            train=self._named_files(self.train if not self.streaming else self.valid),
-            valid=self._named_files(self.valid),
-            test=self._named_files(self.test),
+            train=self.train if not self.streaming else self.valid,
+            valid=self.valid,
+            test=self.test,
         ).find()
 
-    def _named_files(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return the entries with the prefixes of their files in corpus.root."""
-        named = zip(entries, self.named_texts(entries, 1), strict=True)
-        return [{"text": name, **each._asdict()} if isinstance(entry, dict) else name for entry, (name, each) in named]
-
     def _opened(self, entries: Sequence[Entry]) -> list[PairSource]:
-        return [HubSplit(self, *each) for each in self.named_texts(entries, 0)]
-
-    def named_texts(self, entries: Sequence[Entry], place: int) -> list[tuple[str, Direction]]:
-        """Return each entry's split (place 0), or the prefix of its files in corpus.root (place 1), and direction."""
-        texts = map(self.split_entry, entries)
-        return [(text if isinstance(text, str) else text[place], direction) for text, direction in texts]
+        return [HubSplit(self, str(split), direction) for split, direction in map(self.split_entry, entries)]
 
 
 class HubSplit(PairSource):
@@ -162,8 +145,8 @@ class HubStream(PairStream):
     """The training split of a streamed data set."""
 
     def __init__(self, config: HubConfig) -> None:
-        ((self.name, self.direction),) = config.named_texts(config.train, 0)
-        self.config = config
+        split, self.direction = config.split_entry(config.train[0])
+        self.name, self.config = str(split), config
         self._split = HubSplit(config, self.name, self.direction)
         self._times, self._position, self._pairs = 0, None, self._split.read()
 
