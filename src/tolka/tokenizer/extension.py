@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any
 
 from tolka.errors import ConfigError
 from tolka.text.direction import Direction
@@ -46,10 +45,6 @@ class Extension:
     known: Sequence[str]
     sample: int
     character_coverage: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values that the result depends on, beside the text."""
-        return {**vars(self), "base": self.base.digests}
 
     def sides(self, directions: Sequence[Direction]) -> list[str]:
         """Return which side of texts in these directions subwords are learnt from: both, source, target or "" for none.
