@@ -56,9 +56,9 @@ class HubConfig(CorpusConfig):
             raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
         is_mixed = self.weights or self.temperature != 1
         if self.streaming and (len(self.train) != 1 or self.is_of_several_directions or is_mixed):
-            names = ", ".join(map(as_typed, self.train))
             raise ConfigError(
-                f"corpus.train ({names}): a stream is of one split, in one direction, without weights and temperature"
+                f"corpus.train ({', '.join(map(as_typed, self.train))}): a stream is of one split, in one direction, "
+                "without weights and temperature"
             )
         for key in ("valid", "test") if self.streaming else ():
             if SetSize.of(key, getattr(self, key)):
