@@ -82,7 +82,7 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
     pieces = {which: {"total": 77, "lengths": [1] * 5, "histogram": {"starts": [0], "counts": [5]}} for which in SIDES}
     pace = {**PACE, "parameters": 3_000_000, "at_plateau": False, "unlimited_minutes": 65.0}
     found = {"training": [part], "kept": KEPT, "leaks": {}, "pieces": pieces, "pace": pace, "unfit": ""}
-    found |= {"chosen": [], "parent": "", "overlaps": [], "wrong_sides": {}, "unlike": []}
+    found |= {"chosen": [], "parent": "", "overlaps": [], "wrong_sides": {}, "unlike": [], "varieties": []}
     return {**found, "cleaning": asdict(CleaningConfig()), **other}
 
 

@@ -35,6 +35,7 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
         "overlaps": [],
         "wrong_sides": {},
         "unlike": [],
+        "varieties": [],
         "cleaning": NO_CLEANING,
         **other,
     }

@@ -173,7 +173,7 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
         if cure := leak_cure(leak, checkup["cleaning"]):
             yield f"{leak['what'].partition(':')[0]}: {cure}"
     yield from map(in_validation_set, checkup["overlaps"])
-    yield from checkup["unlike"]
+    yield from (*checkup["unlike"], *checkup["varieties"])
     for diagnosis in checkup["training"]:
         explained = _SWAP_FINDINGS if diagnosis["name"] in checkup["wrong_sides"] else ()
         for finding in diagnosis["findings"]:

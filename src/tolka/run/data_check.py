@@ -36,10 +36,10 @@ def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path
     Returns what is found, as plain values for JSON, and its page in the run's folder; leaves no run, but for the
     prepared text. training: a diagnosis of each text. leaks: from "valid" and "test" into the training text. overlaps:
     of test sets with the validation set. wrong_sides: text -> what is wrong with its sides. unlike: sentences about
-    training text that is written otherwise than held-out text. kept: what the settings keep of the whole text. pieces:
-    both sides in subwords; like kept, None for a text that cannot be read. unfit: why it cannot be trained on. pace:
-    see `estimate_training`; None for a text that is unfit. cleaning: the settings that decide what is kept. chosen: as
-    in `with_chosen_settings`. parent: a model to start from, or "".
+    training text that is written otherwise than held-out text. varieties: see `TextFaults`. kept: what the settings
+    keep of the whole text. pieces: both sides in subwords; like kept, None for a text that cannot be read. unfit: why
+    it cannot be trained on. pace: see `estimate_training`; None for a text that is unfit. cleaning: the settings that
+    decide what is kept. chosen: as in `with_chosen_settings`. parent: a model to start from, or "".
 
     say: receives notes. DataError where a file cannot be read at all.
     """

@@ -15,7 +15,7 @@ from tolka.system.progress import Say
 from tolka.terminology.glossary import GlossaryPairs
 from tolka.text.characters import CharacterForm
 from tolka.text.check.diagnosis import Finding, overlaps
-from tolka.text.check.sides import SWAPPED, differences, fault_of_sides, spread_sample
+from tolka.text.check.sides import SWAPPED, differences, fault_of_sides, spread_sample, varieties
 from tolka.text.cleaning.cleaner import read_held_out
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus, CorpusConfig
@@ -121,20 +121,21 @@ def read_texts(corpus: Corpus, characters: CharacterForm, metrics: MetricsConfig
 class TextFaults:
     """wrong_sides: text -> what is wrong with its sides. overlaps: of test sets with the validation set.
 
-    unlike: sentences about training text that is written otherwise than held-out text. unfit: what a training stops
-    for; "" if it goes on.
+    unlike: sentences about training text that is written otherwise than held-out text. varieties: about text of another
+    variety than the one asked for. unfit: what a training stops for; "" if it goes on.
     """
 
     wrong_sides: dict[str, str] = field(default_factory=dict)
     overlaps: list[Finding] = field(default_factory=list)
     unlike: list[str] = field(default_factory=list)
+    varieties: list[str] = field(default_factory=list)
     unfit: str = ""
 
     def notes(self) -> Iterator[str]:
         """Yield a sentence about each of them."""
         yield from (f"{name}: {fault}" for name, fault in self.wrong_sides.items())
         yield from (in_validation_set(asdict(overlap)) for overlap in self.overlaps)
-        yield from self.unlike
+        yield from (*self.unlike, *self.varieties)
 
 
 def faults_of(texts: RunTexts, cleaning: CleaningConfig) -> TextFaults:
@@ -162,6 +163,7 @@ def faults_of(texts: RunTexts, cleaning: CleaningConfig) -> TextFaults:
         wrong_sides,
         overlaps(pairs, dict(tests)),
         list(differences(list(chain.from_iterable(samples.values())), held_out, corpus.sole_direction)),
+        [note for source in corpus.train for note in varieties(source, samples[source.name], cleaning.script)],
         "" if cleaning.allow_loss else "; ".join(grave),
     )
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from rows import each_row
 
-from tolka.text.check.sides import fault_of_sides
+from tolka.text.check.sides import fault_of_sides, spread_sample, varieties
 from tolka.text.cleaning.steps import CleaningConfig, steps_of
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
-from tolka.text.pairs import Pair
+from tolka.text.pairs import Pair, ParallelFiles
 
 ENGLISH = [
     "The cat sleeps under the old table.",
@@ -78,9 +78,44 @@ def test_a_minority_is_no_fault() -> None:
 SIMPLIFIED, TRADITIONAL, EITHER = "\u4ed6\u79bb\u5f00\u4e86", "\u4ed6\u96e2\u958b\u4e86", "\u4eca\u5929\u4e0b\u96e8"
 
 
-def test_cleaning_drops_the_characters_of_the_other_script(tmp_path: Path) -> None:
+@each_row(
+    ("target", "lines", "said"),
+    [
+        (
+            "zh",
+            [SIMPLIFIED, SIMPLIFIED, EITHER, TRADITIONAL],
+            "1 of 4 targets looked at are in Traditional",
+        ),
+        ("zh", [SIMPLIFIED, TRADITIONAL, TRADITIONAL], "corpus.target=zh-Hant cleaning.script=true leaves these out"),
+        (
+            "zho_Hans",
+            [SIMPLIFIED, TRADITIONAL, TRADITIONAL],
+            "in Simplified ones; cleaning.script=true",
+        ),
+        ("zh-TW", [SIMPLIFIED], "1 of 1 target looked at are in Simplified characters, 0 in Traditional ones"),
+        ("zh", [TRADITIONAL, EITHER], ""),
+        ("zh", [SIMPLIFIED, EITHER], ""),
+        ("zh-HK", [TRADITIONAL, EITHER], ""),
+        ("ja", [SIMPLIFIED, TRADITIONAL], ""),
+    ],
+)
+def test_traditional_and_simplified_characters_are_told_apart(
+    tmp_path: Path, target: str, lines: list[str], said: str
+) -> None:
+    for code, texts in (("en", ["a"] * len(lines)), ("zh", lines)):
+        (tmp_path / f"t.{code}").write_text("".join(f"{line}\n" for line in texts), encoding="utf-8")
+    source = ParallelFiles(tmp_path / "t.en", tmp_path / "t.zh", "t")
+    source.direction = Direction("en", target)
+    notes = list(varieties(source, list(spread_sample(source))))
+    assert len(notes) == bool(said)
+    assert said in "".join(notes)
+
+
+def test_the_advice_leaves_out_what_it_says(tmp_path: Path) -> None:
+    """The files keep their names, and the step of the cleaning drops the other script."""
     for code, texts in (("en", ["a", "b", "c"]), ("zh", [SIMPLIFIED, TRADITIONAL, EITHER])):
         (tmp_path / f"t.{code}").write_text("".join(f"{line}\n" for line in texts), encoding="utf-8")
     (source,) = FilesConfig(source="en", target="zh-Hans", root=str(tmp_path), train=["t"], valid=["t"]).open().train
     (step,) = [step for _, step in steps_of(CleaningConfig(script=True, max_characters=0), source.direction)][-1:]
     assert [pair.target for pair in source.read() if isinstance(step(pair), Pair)] == [SIMPLIFIED, EITHER]
+    assert not [*varieties(source, list(source.read()), drops_scripts=True)]

@@ -8,8 +8,8 @@ from itertools import chain, islice
 from tolka.system.number_format import count_text
 from tolka.text.direction import UNDETERMINED, Direction
 from tolka.text.languages import installed_identifier
-from tolka.text.pairs import Pair, PairSource
-from tolka.text.scripts import is_in_other_script, is_known, letters_of
+from tolka.text.pairs import Pair, PairSource, Swapped
+from tolka.text.scripts import han_script, is_in_other_script, is_known, letters_of, named_han_script, variety_of
 from tolka.text.typography import spellings
 
 _SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
@@ -20,6 +20,8 @@ _LEAST_LINES = 10  # with punctuation, to tell whether a text is tokenised
 _ESCAPED = r"&(?:apos|quot|#124|#91|#93);|@[-/]@"
 _APART = re.compile(rf"(?<=[^\s.,]) (?:[.,。，、।۔]|\.\.\.)(?: |$)|{_ESCAPED}")
 _MARKS = re.compile(rf"[.,।۔](?:\s|$)|[。，、]|{_ESCAPED}")
+_HAN = {"Hans": "Simplified", "Hant": "Traditional"}
+_RARE = 0.01  # of the lines; names are written so in the other script, too
 _TOKENISED = (
     "is tokenised, as by Moses (in {share:.0%} of the lines punctuation stands apart, as in 'red .'), and that of "
     "{other} is not: take the text as it was before, or undo it (sacremoses detokenize); nothing need be tokenised for "
@@ -82,6 +84,25 @@ def _other_language_test(direction: Direction) -> Callable[[str, int], bool]:
         return lambda text, side: False
     likelihoods, is_surely = identifier.likelihoods, identifier.is_surely
     return lambda text, side: is_surely(likelihoods(text), direction[1 - side], direction[side])
+
+
+def varieties(source: PairSource, sample: Sequence[Pair], drops_scripts: bool = False) -> Iterator[str]:
+    """Yield a sentence for each side of Chinese that is also in the other of Simplified and Traditional characters.
+
+    sample: of the source, which has been read for it. drops_scripts: whether cleaning.script does.
+    """
+    for side, language in () if isinstance(source, Swapped) else source.direction._asdict().items():
+        asked, named = variety_of(language), named_han_script(language)
+        if asked.script in _HAN and not (named and drops_scripts):
+            counts = Counter(han_script(getattr(pair, side)) for pair in sample)
+            kept = named or max(_HAN, key=lambda script: counts[script])
+            (other,) = _HAN.keys() - {kept}
+            if counts[other] > _RARE * len(sample):
+                typed = "" if named else f"corpus.{side}={asked.language}-{kept} "
+                yield (
+                    f"{source.name}: {counts[other]} of {count_text(len(sample), side)} looked at are in {_HAN[other]} "
+                    f"characters, {counts[kept]} in {_HAN[kept]} ones; {typed}cleaning.script=true leaves these out"
+                )
 
 
 def _is_tokenised(text: str) -> bool | None:
