@@ -284,6 +284,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
         "corpus.columns",
         "tokenizer.model",
         "batching.augment",
+        "cleaning.own",
         "files.reference",
     }
     files = {"files.hypothesis", "files.reference", "files.source", "corpus.root"}

@@ -138,7 +138,7 @@ def test_a_state_that_is_not_vouched_for_is_not_read(model: Path) -> None:
         load_state(model)
 
 
-@pytest.mark.parametrize("value", [None, "x", [1], {"unicode": 7}, {"unicode": "nfd"}], ids=str)
+@pytest.mark.parametrize("value", [None, "x", [1], {"unicode": 7}, {"unicode": "nfd"}, {1: 2}], ids=str)
 def test_how_text_is_spelt_must_be_told(model: Path, value: Any) -> None:
     config = yaml.safe_load((model / "config.yaml").read_text("utf-8"))
     (model / "config.yaml").write_text(yaml.safe_dump({**config, "cleaning": value}))

@@ -29,7 +29,7 @@ from tolka.system.progress import Say, bar, silent
 from tolka.system.workers import call_each, cores
 from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import MarkSet, Tally, duplicate_key, held_out_marks, set_aside_marks
-from tolka.text.cleaning.steps import RULES, CleaningConfig, steps_of
+from tolka.text.cleaning.steps import RULES, CleaningConfig, own_modules, steps_of
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair, Swapped
 from tolka.text.windows import full_windows
@@ -125,12 +125,12 @@ class Order:
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
     def _cleaning_key(self) -> dict[str, Any]:
-        """Return the steps that are taken, and the versions of their rules."""
+        """Return the steps that are taken, the versions of their rules, and the code of one's own."""
         settings = dataclasses.asdict(self.cleaning)
         # What does nothing is left out, so that a new step leaves the names of stores without it as they are.
         steps = {key: value for key, value in settings.items() if value not in ("keep", False) and key != "allow_loss"}
         rules = {f"{key} rules": version for key, version in RULES.items() if key in steps}
-        return {**steps, **rules}
+        return {**steps, **rules, "modules": own_modules(self.cleaning)}
 
     def _tokenizer_key(self) -> Any:
         if isinstance(self.tokenizer, Tokenizer):
@@ -330,7 +330,8 @@ class _Workshop:
         """Clean all shards, or with a tokenizer encode them, except those for which it is done."""
         waiting = [shard for shard in self._shards if not shard.is_done("encoded" if tokenizer else "cleaned")]
         total, left = (sum(shard.count for shard in shards) for shards in (self._shards, waiting))
-        work = partial(work_on, task=self._order.task, tokenizer=tokenizer)
+        task, modules = self._order.task, [*own_modules(self._order.cleaning)]
+        work = partial(work_on, task=task, tokenizer=tokenizer, modules=modules)
         processes = min(self._processes, len(waiting), left // _PAIRS_PER_PROCESS)
         with bar(title, total, " pairs", initial=total - left) as progress:
             for pairs in call_each(work, waiting, processes, _LOST_PROCESS):

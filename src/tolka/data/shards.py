@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import compress
 from operator import not_
 from pathlib import Path
@@ -131,8 +132,13 @@ class Shard:
         return b"".join((self.folder / f"{step}.tsv").read_bytes() for step in ("cleaning", "encoding"))
 
 
-def work_on(shard: Shard, task: Task, tokenizer: Tokenizer | None = None) -> int:
-    """Clean a shard, or with a tokenizer encode it, in whatever process; return its number of pairs."""
+def work_on(shard: Shard, task: Task, tokenizer: Tokenizer | None = None, modules: Sequence[str] = ()) -> int:
+    """Clean a shard, or with a tokenizer encode it, in whatever process; return its number of pairs.
+
+    modules: those that register steps of one's own.
+    """
+    for module in modules:
+        import_module(module)
     # A worker of a command that was killed may have finished it just now.
     with suppress(FileNotFoundError):
         if tokenizer is None:

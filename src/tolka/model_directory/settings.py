@@ -137,11 +137,7 @@ def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     if not all(isinstance(code, str) and is_utf8(code) for code in codes):
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
     try:
-        # Of the cleaning only what `character_form` takes: other settings of it come and go.
-        cleaning = config.get("cleaning", {})
-        if isinstance(cleaning, dict):
-            cleaning = {key: value for key, value in cleaning.items() if key in CHARACTER_SETTINGS}
-        build(CleaningConfig, cleaning, "cleaning")
+        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # checked here for `character_form`
         options = {str(key): value for key, value in config["model"].items()}
         model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
     except TolkaError as error:

@@ -1,6 +1,9 @@
 """The steps of cleaning, each a function of one pair."""
 
+import hashlib
+import inspect
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -52,6 +55,8 @@ class CleaningConfig:
     """duplicate pairs: keep, exact = drop them, near = also those equal except for case and punctuation"""
     leaks: str = "keep"
     """pairs in a held-out set, ignoring case and punctuation: keep, drop the pair, or also drop equal sources"""
+    own: list[str] = setting(default_factory=list, literal=True)
+    """steps of one's own, after all others, by the names that 'plugins=[my_steps]' registers"""
     allow_loss: bool = setting(False, resumable=True)
     """train also where more than half of the pairs are left out, duplicates not counted, or sides are swapped"""
 
@@ -79,6 +84,11 @@ RULES = {"control": 2, "markup": 2, "numbers": 2, "script": 2, "language": 2, "t
 """Setting -> version of what it does to a pair, raised with each change."""
 Step = Callable[[Pair], Pair | str]
 """Returns the pair, changed or not, or the reason to drop it."""
+
+OwnStep = Callable[[Pair, Direction], Pair | str]
+"""A step that knows the languages, too."""
+OWN_STEPS: dict[str, OwnStep] = {}
+"""Name -> step of one's own; see `register_step`."""
 
 _MARKS = regex.compile(r"\p{M}+")
 # The first form has blanks between groups of three digits; cleaning.blanks makes ordinary ones of them.
@@ -123,7 +133,47 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
         steps += [("", _drop_other_script(*side)) for side in direction._asdict().items() if letters_of(side[1])]
     if config.language:
         steps.append((_EXCHANGED, _drop_other_language(direction)))
-    return steps
+    return steps + [(name, _own(name, direction)) for name in config.own]
+
+
+def register_step(name: str) -> Callable[[OwnStep], OwnStep]:
+    """Return a decorator that makes a function known as a step: `'cleaning.own=[name]'`.
+
+    It gets a pair and its `direction`, and returns the pair, changed or not, or the reason to leave it out.
+    """
+
+    def add(step: OwnStep) -> OwnStep:
+        OWN_STEPS[name] = step
+        return step
+
+    return add
+
+
+def _own(name: str, direction: Direction) -> Step:
+    step = _own_step(name)
+
+    def checked(pair: Pair) -> Pair | str:
+        if not isinstance(found := step(pair, direction), Pair | str):
+            raise ConfigError(
+                f"'cleaning.own=[{name}]' returned {found!r}; a step returns the pair, or why it is left out"
+            )
+        return found
+
+    return checked
+
+
+def _own_step(name: str) -> OwnStep:
+    if name not in OWN_STEPS:
+        known = f" Known: {', '.join(sorted(OWN_STEPS))}." if OWN_STEPS else ""
+        raise ConfigError(f"cleaning.own ({name}): no plugin has registered such a step: 'plugins=[my_steps]'.{known}")
+    return OWN_STEPS[name]
+
+
+def own_modules(config: CleaningConfig) -> dict[str, str]:
+    """Return the modules of the steps of one's own, and a digest of each."""
+    modules = sorted({_own_step(name).__module__ for name in config.own})
+    sources = [inspect.getsource(sys.modules[name]).encode() for name in modules]
+    return {name: hashlib.sha256(source).hexdigest() for name, source in zip(modules, sources, strict=True)}
 
 
 def _has_control(text: str) -> bool:
