@@ -334,12 +334,20 @@ def test_archives_that_are_not_opened(tmp_path: Path) -> None:
     assert "cannot be read (File is not a zip file); is it really .docx, and complete?" in _refused(path)
     assert _refused(_zip(path, {"a": "x"})) == f" lacks its part {name}; is it really .docx, and complete?"
     assert " is a ZIP archive, but no .docx" in _refused(_zip(path, {name: "<Types/>"}))
+    for name in ("../a", "/a", "a/../../b", "C:a"):
+        assert f"its file '{name}' is outside of it" in _refused(_zip(path, {name: ""}))
     assert "become 100000000 when unpacked" in _refused(_zip(path, {"a": bytes(100_000_000)}))
-    raw = bytearray(_zip(path, {name: ""}).read_bytes())
-    raw[6] |= 1
+    with ZipFile(path, "w") as archive:
+        link = ZipInfo("a")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    assert "its file 'a' is a link" in _refused(path)
+    path.write_bytes(_zip(path, {"a": "", "b": ""}).read_bytes().replace(b"b", b"a"))
+    assert "its file 'a' is there twice" in _refused(path)
+    raw = bytearray(_zip(path, {"a": ""}).read_bytes())
     raw[raw.index(b"PK\1\2") + 8] |= 1
     path.write_bytes(raw)
-    assert "is encrypted, password required" in _refused(path)
+    assert "its file 'a' has a password" in _refused(path)
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

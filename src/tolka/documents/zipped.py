@@ -1,11 +1,12 @@
 """Documents that are ZIP archives of XML, which office programs write."""
 
 import re
+import stat
 import zipfile
 import zlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from io import BytesIO
@@ -62,12 +63,8 @@ class ZippedDocument(Document):
             archive = zipfile.ZipFile(BytesIO(raw))
         except _BROKEN as error:
             raise DataError(f"{self.path}: cannot be read ({error}); is it really {kind}, and complete?") from None
-        unpacked = sum(entry.file_size for entry in archive.infolist())
-        if unpacked > min(_LARGEST, max(_SMALL, len(raw) * _LARGEST_RATIO)):
-            raise DataError(
-                f"{self.path}: its {len(raw)} bytes become {unpacked} when unpacked, which no office program writes; "
-                "open it in one, and save it again"
-            )
+        if flaw := _flaw(archive.infolist(), len(raw)):
+            raise DataError(f"{self.path}: {flaw}, which no office program writes; open it in one, and save it again")
         return archive
 
     def content(self, name: str) -> str:
@@ -127,6 +124,27 @@ class ZippedDocument(Document):
             yield f"{self.path} has macros, which stay as they are: texts in them are not translated"
         if any("_xmlsignatures/" in name or name.endswith("documentsignatures.xml") for name in names):
             yield f"{self.path} is signed, and the signature is not valid for its translation: remove it, or sign again"
+
+
+def _flaw(entries: Sequence[zipfile.ZipInfo], size: int) -> str:
+    """Return why an archive should not be opened; "" if it may be. size: of the archive, in bytes."""
+    unpacked, seen = sum(entry.file_size for entry in entries), set[str]()
+    if unpacked > min(_LARGEST, max(_SMALL, size * _LARGEST_RATIO)):
+        return f"its {size} bytes become {unpacked} when unpacked"
+    for entry in entries:
+        name = entry.filename
+        flaws = {
+            "is outside of it": name.startswith(("/", "\\"))
+            or ":" in name
+            or ".." in name.replace("\\", "/").split("/"),
+            "is there twice": name in seen,
+            "has a password": entry.flag_bits & 1,
+            "is a link": stat.S_ISLNK(entry.external_attr >> 16),
+        }
+        if found := [flaw for flaw, is_so in flaws.items() if is_so]:
+            return f"its file {name!r:.80} {found[0]}"
+        seen.add(name)
+    return ""
 
 
 def changed_tag(content: str, event: Event, values: Mapping[str, str]) -> Text:
