@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
+from tolka.documents.parallel import register_documents
 from tolka.errors import DataError
 from tolka.evaluation.input_notes import blank_note, form_note
 from tolka.metrics.languages import language_notes
@@ -72,6 +73,7 @@ def open_corpus(options: CorpusConfig, cache: Path, say: Say) -> Corpus:
 
     cache: gets these sets; run.prepared. say: is given notes.
     """
+    register_documents()
     corpus = options.open()
     if corpus.sizes:
         corpus, folder = hold_out_sets(corpus, cache, say)
