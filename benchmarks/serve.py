@@ -25,6 +25,7 @@ from pathlib import Path
 import httpx
 
 import tolka
+from tolka.config.translate_command import translate_config
 
 _START = "import sys; from tolka.cli import mt_serve; mt_serve()"
 _SHORT = 1.0  # seconds after which a client that leaves has gone, at most
@@ -205,12 +206,7 @@ def main() -> None:
     parser.add_argument("--tame", action="store_true", help="send good requests alone")
     options = parser.parse_intermixed_args()
     lines = list(dict.fromkeys(filter(None, options.text.read_text(encoding="utf-8").splitlines())))
-    settings: dict[str, dict[str, str]] = {}
-    for setting in options.settings:
-        group, _, rest = setting.partition(".")
-        key, _, value = rest.partition("=")
-        settings.setdefault(group, {})[key] = value
-    translator = tolka.load(options.model, **settings)
+    translator = tolka.load(options.model, translate_config(options.settings))
     translator(lines[:200])
     times, known = list[float](), dict[str, str]()
     for _ in range(3):

@@ -33,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
             raise
         raise ConfigError(f"mt-serve needs the package {error.name}: pip install 'tolka[serve]'") from None
     token = os.environ.get(_TOKEN, "")
-    serve(models, config, limits, options.host, options.port, token, options.suggestions, say)
+    serve(models, config, limits, options.host, options.port, options.name, token, options.suggestions, say)
     return DONE
 
 
@@ -45,6 +45,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "--host", default="127.0.0.1", help="to listen on; 0.0.0.0 is for other machines too (%(default)s)"
     )
     parser.add_argument("--port", type=int, default=5000, help="0 = any that is free (%(default)s, LibreTranslate's)")
+    parser.add_argument("--name", default="", help="by which a proxy in front of it asks, as in translate.example.org")
     parser.add_argument(
         "--suggestions", type=Path, metavar="FILE", help="a .tsv that corrections of translations are appended to"
     )

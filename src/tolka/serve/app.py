@@ -1,7 +1,7 @@
 """The addresses of a server: LibreTranslate's, our own, and the page."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import Future
 from copy import deepcopy
 from typing import Any
@@ -53,8 +53,8 @@ class Application:
         self._token, self._suggestions = token, suggestions
         self.documents, self.service = Documents(say), Service(limits, self.metrics)
 
-    def guarded(self, host: str) -> Guard:
-        """Return the ASGI application. host: that the server listens on."""
+    def guarded(self, names: Collection[str]) -> Guard:
+        """Return the ASGI application. names: see `Guard`."""
         posts = {
             "/translate": self._translate,
             "/detect": self._detect,
@@ -78,7 +78,7 @@ class Application:
         routes.append(Route("/v1/documents/{key}", self._document, methods=["GET", "DELETE"]))
         handlers = dict.fromkeys((TolkaError, RefusedError, HTTPException, Exception), _answer_error)
         app = Starlette(routes=routes, exception_handlers=handlers)
-        return Guard(app, self.service.limits, host, self.metrics)
+        return Guard(app, self.service.limits, names, self.metrics)
 
     def _with_fields(
         self, answer: Callable[[HttpRequest, Fields], Awaitable[Any]]
@@ -139,7 +139,7 @@ class Application:
         if not asked.q.strip() or not asked.s.strip() or len(asked.q + asked.s) > self.service.limits.characters:
             raise RefusedError(409, "q and s are a text and its translation, and neither is blank nor too long")
         direction = self.models.translator(asked.source, asked.target).direction
-        await asyncio.to_thread(self._suggestions.add, direction, asked.q, asked.s, asked.translation)
+        self._suggestions.add(direction, asked.q, asked.s, asked.translation)
         return {"success": True}
 
     async def _translate_file(self, request: HttpRequest, fields: Fields) -> Fields:
@@ -201,10 +201,11 @@ class Application:
         return self.documents.submit(file.filename or "", file.file, translator)
 
     async def _document(self, request: HttpRequest) -> Response:
+        document = self.documents.find(request.path_params["key"])
         if request.method == "DELETE":
             self.documents.remove(request.path_params["key"])
             return Response(status_code=204)
-        return JSONResponse(self.documents.find(request.path_params["key"]).values())
+        return JSONResponse(document.values())
 
     async def _document_file(self, request: HttpRequest) -> Response:
         kept = self.documents.find(request.path_params["key"])
@@ -251,7 +252,7 @@ class Application:
         return JSONResponse(openapi(self.models, self.service.limits))
 
 
-def _answer_error(request: HttpRequest, error: Exception) -> Response:
+async def _answer_error(request: HttpRequest, error: Exception) -> Response:
     """Return the answer to a request that failed."""
     if isinstance(error, HTTPException):  # no such address or method, a damaged form
         refused = RefusedError(error.status_code, error.detail)

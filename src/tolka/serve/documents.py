@@ -3,15 +3,14 @@
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
 from time import monotonic
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
-from tolka.documents.base import Document, LineFile
+from tolka.documents.base import DOCUMENTS, Document, LineFile
 from tolka.errors import StoppedError, TolkaError
 from tolka.jobs.document_texts import TextTranslation
 from tolka.jobs.documents import DocumentReport, windows
@@ -25,33 +24,39 @@ from tolka.translation.batch_decoder import Tick
 from tolka.translation.translator import Translator
 
 _KEPT_SECONDS = 3600.0
-_MOST_KEPT = 100
+_MOST_KEPT = 30
 _WINDOW = 128  # texts at once: the requests of others come in between
 
 
-def translated(
-    document: Document, translator: Translator[Any], tick: Tick = lambda share: None
-) -> tuple[Iterator[bytes], DocumentReport]:
-    """Return an iterator of the parts of a document as they are written, and the report, complete once it has ended.
+def translate_document(
+    document: Document,
+    translator: Translator[Any],
+    stream: IO[bytes],
+    is_left: Callable[[], bool],
+    tick: Tick = lambda share: None,
+) -> DocumentReport:
+    """Write a document translated to a stream; return the report.
 
-    tick: receives each batch's share of the texts.
+    is_left: whether nobody wants it any more, which raises StoppedError. tick: receives each batch's share of texts.
     """
     report = DocumentReport(document.path, None)
     texts = TextTranslation(translator, {}, UnusualLines(translator.direction, unit="text"))
     document.direction = Direction(*map(language_tag, translator.direction))
-
-    def parts() -> Iterator[bytes]:
-        for window in windows(document.texts(), _WINDOW):
-            report.add(window, texts.outcomes([text for text in window if not text.reason], tick))
-            yield from map(document.write, window)
-        yield document.end()
-
-    return parts(), report
+    for window in windows(document.texts(), _WINDOW):
+        if is_left():
+            raise StoppedError("nobody wants it any more")
+        report.add(window, texts.outcomes([text for text in window if not text.reason], tick))
+        stream.writelines(map(document.write, window))
+    stream.write(document.end())
+    return report
 
 
 @dataclass
 class KeptDocument:
-    """A document that a client has sent. total: of its texts; done: of these. error: why it could not be translated."""
+    """A document that a client has sent.
+
+    total, done: of its texts. error: why it could not be translated. is_left: whether nobody wants it any more.
+    """
 
     path: Path
     output: Path
@@ -60,8 +65,7 @@ class KeptDocument:
     done: float = 0.0
     error: str = ""
     report: DocumentReport | None = None
-    left: Event = field(default_factory=Event)
-    """set when nobody wants it any more"""
+    is_left: bool = False
 
     def values(self) -> dict[str, Any]:
         """Return how far it is, and once it is finished what became of its texts."""
@@ -117,11 +121,10 @@ class Documents:
         return self._documents[key]
 
     def remove(self, key: str) -> None:
-        """Remove a document; if it is being translated, that ends."""
-        document = self.find(key)
-        document.left.set()
-        del self._documents[key]
-        shutil.rmtree(document.path.parent, ignore_errors=True)
+        """Remove a document, if it is there; if it is being translated, that ends."""
+        if document := self._documents.pop(key, None):
+            document.is_left = True
+            shutil.rmtree(document.path.parent, ignore_errors=True)
 
     def close(self) -> None:
         """Remove all documents."""
@@ -131,23 +134,18 @@ class Documents:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _remove_old(self) -> None:
-        now = monotonic()
-        for key in [key for key, each in self._documents.items() if now - each.begun > _KEPT_SECONDS]:
-            self.remove(key)
+        for key, document in [*self._documents.items()]:
+            if monotonic() - document.begun > _KEPT_SECONDS:
+                self.remove(key)
 
     def _translate(self, kept: KeptDocument, document: Document, translator: Translator[Any]) -> None:
         def tick(share: float) -> None:
             kept.done += share
-            if kept.left.is_set():
-                raise StoppedError("nobody wants it any more")
 
         try:
             kept.total = sum(not text.reason for text in document.texts()) or 1
-            tick(0)
-            parts, report = translated(document, translator, tick)
             with kept.output.open("wb") as stream:
-                stream.writelines(parts)
-            kept.report = report
+                kept.report = translate_document(document, translator, stream, lambda: kept.is_left, tick)
         except (TolkaError, OSError) as error:
             kept.error = str(error).replace(f"{kept.path.parent}/", "")
         except Exception as error:  # of a document from anybody: the next one is translated all the same
@@ -157,8 +155,6 @@ class Documents:
 
 def document_endings() -> list[str]:
     """Return the endings of documents that are translated."""
-    from tolka.documents.base import DOCUMENTS
-
     kinds = [DOCUMENTS.get(name) for name in DOCUMENTS.names()]
     documents = [kind.document if issubclass(kind, LineFile) else kind for kind in kinds if False in kind.with_column]
     return sorted({ending for kind in documents if kind for ending in kind.endings})

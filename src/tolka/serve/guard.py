@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tolka.serve.metrics import Metrics
 from tolka.serve.options import LimitsConfig
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_MOST_READ = 2**28  # bytes of all requests that are being answered
 _PER_CHARACTER = 16  # most bytes of a character of text in JSON or a form, with what is around it
 
 
@@ -65,10 +65,10 @@ class Guard:
     Whoever disconnects has the work on the answer cancelled.
     """
 
-    def __init__(self, app: ASGIApp, limits: LimitsConfig, host: str, metrics: Metrics) -> None:
-        """host: that the server listens on; of one that only this machine reaches, the names that are asked for."""
-        self._app, self._limits, self._metrics = app, limits, metrics
-        self._names = _LOOPBACK if host in _LOOPBACK else ()
+    def __init__(self, app: ASGIApp, limits: LimitsConfig, names: Collection[str], metrics: Metrics) -> None:
+        """names: of the server, by which it may be asked; none = any."""
+        self._app, self._limits, self._names, self._metrics = app, limits, names, metrics
+        self._reading = 0  # bytes of all requests that are being answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -90,6 +90,9 @@ class Guard:
             except TimeoutError:
                 raise RefusedError(408, f"nothing came for {self._limits.seconds} s (limits.seconds)") from None
             size += len(message.get("body", b""))
+            self._reading += len(message.get("body", b""))
+            if self._reading > _MOST_READ:
+                raise RefusedError(503, "the server reads too much at the moment", retry_after=1)
             if size > most:
                 raise RefusedError(413, f"more than {most} bytes at once (limits.characters, limits.file_bytes)")
             if not message.get("more_body"):
@@ -124,6 +127,7 @@ class Guard:
                 task.cancel()
             with suppress(asyncio.CancelledError):
                 await work
+            self._reading -= size
             route = scope.get("route")
             self._metrics.count(getattr(route, "path", "other"), status, monotonic() - begun)
 
@@ -131,7 +135,7 @@ class Guard:
         """Raise RefusedError for what a page of another site has sent, in a browser that can reach this server."""
         host = headers.get("host", "")
         if self._names and (urlsplit(f"//{host}").hostname or "") not in self._names:
-            raise RefusedError(403, f"this server is {' or '.join(self._names[:2])}, and not '{host}'")
+            raise RefusedError(403, f"this server is not '{host:.60}': mt-serve --name gives it another name")
         origin = headers.get("origin", "")
         if origin and urlsplit(origin).netloc != host:
             raise RefusedError(403, "pages of other sites may not use this server")

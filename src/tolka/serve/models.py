@@ -19,6 +19,7 @@ from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
 _LISTED = 20  # directions in a message
+_READ = 2000  # characters of a text, from which its language is told
 _LEAST_SHARE = 0.01  # of a language that a text may be in
 
 
@@ -119,7 +120,7 @@ class ServedModels:
 
 def _likelihoods(text: str, codes: Sequence[str]) -> list[tuple[str, float]]:
     certain, identifier = code_of_text([text], codes), installed_identifier()
-    of_plain = identifier.likelihoods(text) if identifier else {}
+    of_plain = identifier.likelihoods(text[:_READ]) if identifier else {}
     found = {shown_code(code): of_plain.get(plain_code(code), 0.0) for code in codes}
     if certain:
         found[shown_code(certain)] = max(found[shown_code(certain)], 1.0 if not of_plain else 0.0)

@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from tolka.errors import ConfigError, TolkaError
+from tolka.errors import ConfigError
 from tolka.jobs.options import TranslateConfig
 from tolka.serve.app import Application
 from tolka.serve.models import ServedModels
@@ -20,6 +20,7 @@ from tolka.serve.options import LimitsConfig
 from tolka.serve.suggestions import Suggestions
 from tolka.system.progress import Say
 
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MOST_CONNECTIONS = 1000
 _LAST_SECONDS = 20  # that requests have to be answered once the server is asked to stop
 
@@ -30,13 +31,15 @@ def serve(
     limits: LimitsConfig,
     host: str,
     port: int,
+    name: str,
     token: str,
     suggestions: Path | None,
     say: Say,
 ) -> None:
     """Answer requests until SIGINT or SIGTERM; SIGHUP opens the models again.
 
-    names: the folders of each model, of which several translate together. port: 0 = any that is free. token: that
+    names: the folders of each model, of which several translate together. port: 0 = any that is free. name: by which a
+    proxy asks; "" = none. token: that
     requests must have; "" = none. suggestions: the file of corrections; None = they are refused. say: receives notes.
     TolkaError, in one line, for a model that cannot be opened and a port that is not free.
     """
@@ -44,20 +47,21 @@ def serve(
     listening = _listening(host, port)
     with listening:
         models = ServedModels.open(names, config, say)
-        kept = Suggestions(suggestions, [each["code"] for each in models.languages()]) if suggestions else None
+        codes = {code: None for each in models.models for way in each.directions for code in way}
+        kept = Suggestions(suggestions, [*codes]) if suggestions else None
         application = Application(models, limits, token, kept, say)
 
         async def reload() -> None:
             try:
                 application.models = await asyncio.to_thread(ServedModels.open, names, config, say)
-            except TolkaError as error:
+            except Exception as error:  # whatever it is, requests are answered by the models that are there
                 say(f"warning: the models stay as they are: {error}")
                 return
             application.metrics.reloads += 1
             say("the models have been opened again")
 
         options = uvicorn.Config(
-            application.guarded(host),
+            application.guarded([*_LOOPBACK, name] if host in _LOOPBACK else []),
             lifespan="off",
             log_level="warning",
             access_log=False,
@@ -88,14 +92,14 @@ class _Server(uvicorn.Server):
 
     def __init__(self, options: uvicorn.Config, reload: Callable[[], Any]) -> None:
         super().__init__(options)
-        self._reload, self._tasks = reload, set[asyncio.Task[None]]()
+        self._reload, self._tasks = reload, list[asyncio.Task[None]]()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
 
         def reload(number: int, frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(lambda: self._tasks.add(loop.create_task(self._reload())))
+            loop.call_soon_threadsafe(lambda: self._tasks.append(loop.create_task(self._reload())))
 
         handlers: dict[int, Any] = {signal.SIGINT: self.handle_exit, signal.SIGTERM: self.handle_exit}
         if hasattr(signal, "SIGHUP"):

@@ -2,18 +2,19 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from tolka.documents.html import Html
 from tolka.jobs.formats import LineResult, rounded_score
 from tolka.jobs.json_lines import JsonLines
 from tolka.search.options import BeamConfig, SearchConfig
-from tolka.serve.documents import translated
+from tolka.serve.documents import translate_document
 from tolka.serve.guard import Capacity, RefusedError
 from tolka.serve.metrics import Metrics
 from tolka.serve.options import LimitsConfig
@@ -83,7 +84,11 @@ class Service:
     async def translate_html(self, translator: Translator[Any], texts: Sequence[str]) -> list[str]:
         """Translate parts of a page, whose markup goes to the words that it belongs to."""
         async with self.admitted(texts, translator.request.search):
-            return [await asyncio.to_thread(_translate_html, translator, text) for text in texts]
+            left = Event()
+            try:
+                return await asyncio.to_thread(_translate_html, translator, texts, left.is_set)
+            finally:
+                left.set()  # for a thread that goes on after the request has ended
 
     async def translate_in_detail(
         self, translator: Translator[Any], texts: Sequence[str], request: Request, details: bool, attention: bool
@@ -114,10 +119,13 @@ class _HtmlText(Html):
         return "utf-8"
 
 
-def _translate_html(translator: Translator[Any], text: str) -> str:
-    document = _HtmlText(Path("q"), stream=BytesIO(text.encode()))
-    parts, _ = translated(document, translator)
-    return b"".join(parts).decode()
+def _translate_html(translator: Translator[Any], texts: Sequence[str], is_left: Callable[[], bool]) -> list[str]:
+    translated = list[str]()
+    for text in texts:
+        stream = BytesIO()
+        translate_document(_HtmlText(Path("q"), stream=BytesIO(text.encode())), translator, stream, is_left)
+        translated.append(stream.getvalue().decode())
+    return translated
 
 
 def _details(

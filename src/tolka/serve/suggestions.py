@@ -15,7 +15,10 @@ class Suggestions:
     """A TSV file whose columns are the languages of the server, named in its first line; rows are appended."""
 
     def __init__(self, path: Path, languages: Sequence[str]) -> None:
-        """ConfigError for another ending, DataError for a file with other columns or that cannot be written."""
+        """languages: their codes, as the models have them.
+
+        ConfigError for another ending, DataError for a file with other columns or that cannot be written.
+        """
         if path.suffix.lower() != ".tsv":
             raise ConfigError(f"--suggestions {path}: name a file that ends in .tsv")
         self.path, self._columns, self._lock = path, [*languages, _MACHINE], Lock()
