@@ -310,7 +310,6 @@ def test_a_first_save_is_known_at_once(tmp_path: Path) -> None:
     bench.trainer._train_step = stopping  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         bench.trainer.fit()
-    bench.trainer._keeper.wait()
     assert bench.saved[-1] == ("last", 10)
     assert not (tmp_path / ".unsaved").exists()
 

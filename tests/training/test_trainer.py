@@ -17,7 +17,6 @@ from trainer_bench import (
     Bench,
     Shot,
     assert_same,
-    copied,
     goes_on_to_the_same_weights,
     through_a_file,
     with_weights,
@@ -376,9 +375,9 @@ class Disk(Bench):
         def save(self, folder: Path) -> list[Path]:
             return []
 
-    def take(self, scores: dict[str, Any]) -> "OnDisk":
-        taken = snapshot(self.model, self.NoTokenizer(), {}, TrainingSources(1), scores, "", copy=True)  # type: ignore[arg-type]
-        return OnDisk(**vars(super().take(scores)), taken=taken)
+    def take(self, scores: dict[str, Any], state: ResumeState | None = None) -> "OnDisk":
+        taken = snapshot(self.model, self.NoTokenizer(), {}, TrainingSources(1), scores, "", state)  # type: ignore[arg-type]
+        return OnDisk(**vars(super().take(scores, state)), taken=taken)
 
 
 @dataclasses.dataclass
@@ -386,9 +385,6 @@ class OnDisk(Shot):
     """Written for real as well."""
 
     taken: Snapshot
-
-    def with_state(self, state: ResumeState) -> "OnDisk":
-        return dataclasses.replace(self, state=copied(state), taken=self.taken.with_state(state))
 
     def write(self, folder: Path) -> None:
         super().write(folder)
