@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tolka.auto.rules import choices_table, usual_share
+from tolka.auto.rules import choices_table
 from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks, others_present, process_group
 from tolka.engines.options import DecodingConfig
@@ -70,13 +70,12 @@ def run_training(config: TrainConfig, say: Say) -> TrainingOutcome:
             # Each rank reads the text for itself; `claim` finds out where ranks have chosen differently.
             open_settings = config.run.open_settings
             config, chosen = with_chosen_settings(config)
-            choices = [asdict(choice) for choice in chosen]
             resuming = claim(run, config, ranks)
-            if choices:
-                run.log(choices_table(choices))
+            if chosen:
+                run.log(choices_table([asdict(choice) for choice in chosen]))
             if ranks.size > 1:
                 move_native_lines(rank_log(run.path, ranks.rank))
-            return _train(config, open_settings, choices, run, resuming, device, ranks)
+            return _train(config, open_settings, run, resuming, device, ranks)
         finally:
             run.release()
 
@@ -84,7 +83,6 @@ def run_training(config: TrainConfig, say: Say) -> TrainingOutcome:
 def _train(
     config: TrainConfig,
     open_settings: Sequence[str],
-    choices: Sequence[Mapping[str, Any]],
     run: RunFolder,
     resuming: bool,
     device: torch.device,
@@ -104,7 +102,6 @@ def _train(
     # A store is named after a digest of all that determines its ids: another name means another text.
     resumed = read_last_state(run.path, inputs.prepared.folder.name) if resuming else None
     trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed, open_settings)
-    trainer.expect(round(usual_share(choices) * trainer.config.updates), open_settings)
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
     if ranks.is_first:
         _try_metric(config, texts)

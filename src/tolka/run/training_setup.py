@@ -171,6 +171,7 @@ def build_trainer(
         _validator(config, inputs, facts, whole, precision, ranks, run.log),
         Snapshots(whole, tokenizer, config.as_dict(), sources, about, run.path, store),
         callback or Callback(),
+        chosen,
     )
 
 

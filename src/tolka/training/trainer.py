@@ -41,18 +41,19 @@ class Trainer:
         validator: Validates,
         snapshots: Snapshots,
         callback: Callback,
+        chosen: Collection[str] = (),
     ) -> None:
         """data: gives the batches of each update. validator: scores the model.
 
         snapshots: copies the model to be saved, and reads `last/`. callback: is called after updates, validations and
-        saves.
+        saves. chosen: see Stopping.
         """
         self.config, self.step, self.rate, self.data, self.run = config, step, rate, data, run
         self.validator, self._snapshots = validator, snapshots
         self._ranks = step.parallel.ranks
         self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
-        self._stopping = stopping = Stopping(config, self._ranks, self._clock, rate, run.log)
+        self._stopping = stopping = Stopping(config, self._ranks, self._clock, rate, run.log, chosen)
         self._skipped = SkippedUpdates(data, run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
         name, peak = data.loader.round, step.tokens_at_peak()
@@ -119,13 +120,6 @@ class Trainer:
             self._save_last_if_good()
         self.run.log(f"training ends at update {self.state.update}: {self._stopping.stop_reason or reason}")
         return self.state
-
-    def expect(self, updates: int, chosen: Collection[str] = ()) -> None:
-        """Have the log say how long this takes, as is usual for such a training; nothing for 0.
-
-        chosen: see Stopping.
-        """
-        self._log.usual_updates, self._stopping.chosen = updates, chosen
 
     def _next_update(self) -> None:
         """Apply an update; report, validate and save what is due after it."""
