@@ -73,7 +73,7 @@ class Bench:
             config,
             TrainStep(config, objective, (optimizer or AdamWConfig()).build(model), numbers, parallel),
             LearningRate(schedule or InverseSqrtConfig(warmup=5), 0.01, config.updates),
-            DataPosition(loader, config.accumulate, run.log, ALONE, lambda batch: f"{batch.source.tolist()}\n"),
+            DataPosition(loader, config.accumulate, run.log),
             run,
             self.validate,
             snapshots,

@@ -37,7 +37,7 @@ from tolka.system.progress import Say
 from tolka.system.randomness import make_deterministic, seed_everything
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
-from tolka.training.data_position import DataPosition, batch_text
+from tolka.training.data_position import DataPosition
 from tolka.training.memory import fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
@@ -166,7 +166,7 @@ def build_trainer(
         options,
         step,
         rate,
-        DataPosition(loader, options.accumulate, run.log, ranks, partial(batch_text, tokenizer)),
+        DataPosition(loader, options.accumulate, run.log, ranks),
         run,
         _validator(config, inputs, facts, whole, precision, ranks, run.log),
         Snapshots(whole, tokenizer, config.as_dict(), sources, about, run.path, store),

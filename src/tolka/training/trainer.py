@@ -54,7 +54,7 @@ class Trainer:
         self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
         self._stopping = stopping = Stopping(config, self._ranks, self._clock, rate, run.log, chosen)
-        self._skipped = SkippedUpdates(data, run, step.scaler)
+        self._skipped = SkippedUpdates(run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
         name, peak = data.loader.round, step.tokens_at_peak()
         self._log = TrainingLog(config, run, watch, self._clock, name, stopping.last_updates, callback, peak)
@@ -198,7 +198,6 @@ class Trainer:
 
     def _train_step(self, window: Window) -> UpdateResult:
         """Apply one update of the weights."""
-        position = self.state.epoch, self.state.batch
         shares = self.data.shares(self.state)
         self.state.update += 1
         # Halved once for each return to `last/`: with the same rate the same updates would fail again.
@@ -206,7 +205,7 @@ class Trainer:
         rate *= 0.5**self.state.returns
         result = self.step(self.state.update, rate, shares)
         window.add(result)
-        self._skipped.add(self.state.update, position, result.applied)
+        self._skipped.add(self.state.update, result.applied)
         self.state.tokens += result.tokens
         if result.splits:
             self.state.splits += result.splits
@@ -230,7 +229,7 @@ class Trainer:
             raise TolkaError(
                 f"{why}, up to update {failed_at}, also after {_RETURNS} attempts at lower rates: try a lower "
                 f"optimizer.lr, a longer scheduler.warmup or trainer.precision=fp32; "
-                f"the text is in {self.run.path / 'skipped'}; {self.run.last} is from before, if it exists"
+                f"{self.run.last} is from before, if it exists"
             )
         self._skipped.forget()
         saved = self._snapshots.last_state() if self._beginning is None else self._beginning
