@@ -269,7 +269,6 @@ def _validator(
             decoding.batch_tokens(),
             "corpus.valid",
             facts.characters.of(direction),
-            say=log,
             tags=facts.tokenizer.tags(direction),
         )
         for direction, pairs in inputs.texts.validation.items()
