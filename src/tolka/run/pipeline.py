@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from tolka.auto.rules import choices_table
-from tolka.config.schemas import TrainConfig
+from tolka.config.schemas import TrainConfig, rebuild
 from tolka.distributed.ranks import Ranks, others_present, process_group
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
@@ -26,7 +26,6 @@ from tolka.model_directory.card import model_card
 from tolka.model_directory.read import ResumeState, SavedModel, load_model, restoring
 from tolka.model_directory.write import rescore
 from tolka.run.chosen import with_chosen_settings
-from tolka.run.claim import claim
 from tolka.run.initial_model import check_fits
 from tolka.run.inputs import read_inputs
 from tolka.run.judgement import judge
@@ -40,11 +39,13 @@ from tolka.system.progress import Say, movable_native_lines
 from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
 from tolka.training.memory import check_memory
 from tolka.training.run_folder import RunFolder, next_time, rank_log
+from tolka.training.saved_settings import differences
 from tolka.training.signals import listening_to_signals
 from tolka.training.snapshots import read_last_state
 from tolka.training.state import TrainState
 from tolka.training.trainer import Trainer
 from tolka.translation.translator import Translator
+from tolka.version import __version__
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,41 @@ def run_training(config: TrainConfig, say: Say) -> TrainingOutcome:
             return _train(config, open_settings, run, resuming, device, ranks)
         finally:
             run.release()
+
+
+def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
+    """Claim the folder for all ranks; return whether there is a run to resume. ConfigError as `RunFolder.claim`."""
+    # Ranks with other settings or versions would wait for each other's sums for ever, or train different models.
+    versions = {"tolka": __version__, "torch": str(torch.__version__)}
+    first, *others = ranks.gather({**config.as_dict(), **versions})
+    for rank, each in enumerate(others, 1):
+        # Who set an equal value makes no difference.
+        if differing := differences(first, each, lambda key: key.startswith("run.origins"), f"in process {rank}:"):
+            raise ConfigError(
+                f"the processes of this training have different settings: {'; '.join(differing)}; start all with "
+                "the same command, on machines with the same versions"
+            )
+    # The first rank claims for all, and its error is raised on all: none waits for one that has ended.
+    resuming, error = False, None
+    if ranks.is_first:
+        try:
+            resuming = run.claim(config.as_dict(), _completed, config.run.override, config.may_change_on_resume)
+        except TolkaError as found:
+            error = found
+    resuming, run.overridden, error = ranks.of_first((resuming, run.overridden, error))
+    if error:
+        raise error
+    if run.overridden:
+        run.log(f"run.override: from here on other settings hold: {'; '.join(run.overridden)}")
+    return bool(resuming)
+
+
+def _completed(saved: Any) -> Any:
+    """Return a run's saved configuration with the defaults of newer settings; unchanged if it cannot be read."""
+    try:
+        return rebuild(saved).as_dict()
+    except (TolkaError, TypeError, AttributeError):
+        return saved
 
 
 def _train(
