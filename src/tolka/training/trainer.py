@@ -56,8 +56,8 @@ class Trainer:
         self._stopping = stopping = Stopping(config, self._ranks, self._clock, rate, run.log, chosen)
         self._skipped = SkippedUpdates(run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
-        name, peak = data.loader.round, step.tokens_at_peak()
-        self._log = TrainingLog(config, run, watch, self._clock, name, stopping.last_updates, callback, peak)
+        name = data.loader.round
+        self._log = TrainingLog(config, run, watch, self._clock, name, stopping.last_updates, callback)
         self._selection = ModelSelection(
             config, step.parallel, run, validator, snapshots, watch, self._clock, stopping.check_stop, callback
         )

@@ -28,14 +28,10 @@ class TrainingLog:
         round_name: str,
         last_updates: Callable[[TrainState], tuple[int, int]],
         callback: Callback,
-        peak: float = 0.0,
     ) -> None:
-        """round_name: what a pass over the text is called, as in `Batches`. last_updates: as in `Stopping`.
-
-        peak: tokens a second at which GPUs would do nothing but multiply matrices, 0 if that is not known.
-        """
+        """round_name: what a pass over the text is called, as in `Batches`. last_updates: as in `Stopping`."""
         self._config, self._run, self._watch, self._clock = config, run, watch, clock
-        self._round, self._last_updates, self._callback, self._peak = round_name, last_updates, callback, peak
+        self._round, self._last_updates, self._callback = round_name, last_updates, callback
         self.window, self.on_bar = Window(), ""
         self.begin()
 
@@ -83,9 +79,8 @@ class TrainingLog:
     def _in_words(self, line: Mapping[str, Any], last: int, left: str) -> str:
         speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
         figures = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
-        if self._peak:
-            idle = self.window.starved / self.window.updates
-            figures += f", {line['tokens_per_second'] / self._peak:.0%} of the GPU's peak, idle before {idle:.0%}"
+        if self.window.starved:
+            figures += f", GPU idle before {self.window.starved / self.window.updates:.0%}"
         times = f"{line['seconds'] / 60:.1f} min, {left} left"
         return f"update {line['update']} of {last}: {figures}, {times}"
 
