@@ -36,7 +36,7 @@ from tolka.run.training_setup import build_trainer, decoding_options, ready_devi
 from tolka.search.base import SearchConfig
 from tolka.system import interrupts
 from tolka.system.progress import Say, movable_native_lines
-from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
+from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending
 from tolka.training.memory import check_memory
 from tolka.training.run_folder import RunFolder, next_time, rank_log
 from tolka.training.saved_settings import differences
@@ -126,9 +126,8 @@ def _train(
 ) -> TrainingOutcome:
     """Go through the stages in a claimed folder; callbacks learn how it ended."""
     interrupts.check()
-    samples = ValidationTexts(run)
     chosen = {name: CALLBACKS.get(name)() for name in config.tracking.names}
-    callback = Callbacks([samples], chosen, run.log) if ranks.is_first else Callback()
+    callback = Callbacks(chosen, run.log) if ranks.is_first else Callback()
     if start := config.run.init_from:  # before its weights are read
         check_fits(config, tokenizer_of(start), device, ranks.size)
     inputs = read_inputs(config, run.log, ranks, resuming=resuming)
@@ -145,6 +144,7 @@ def _train(
     try:
         callback.on_start(Beginning(run.path, config.as_dict(), run.log, trainer.state.update, run.history()))
         state = _fit(trainer, ranks, validate_start=inputs.parents.start is not None)
+        samples = trainer.samples
         # The tests need the memory of the optimizer and the gradients.
         del trainer
         interrupts.check()
@@ -165,8 +165,8 @@ def _train(
         ranks.wait()
         interrupts.check()
         if ranks.is_first:
-            if samples.samples:
-                run.log(samples.samples)
+            if samples:
+                run.log(samples)
             if config.report.page:
                 _report(config, run, texts, translator, tests)
     # Also after Ctrl-C: a tracker would show the run as running for ever.

@@ -63,6 +63,7 @@ class ModelSelection:
     def __post_init__(self) -> None:
         self.objective, self.ranks = self.parallel.whole_objective, self.parallel.ranks
         self._latest = Validation({}, "")
+        self.samples = ""  # of the latest validation, as text
 
     def validate_and_select(self, state: TrainState) -> None:
         """Validate the current model, and save it if it is selected. LostError when its loss is NaN or inf."""
@@ -134,6 +135,10 @@ class ModelSelection:
         for detail in result.details:
             self.run.log(detail)
         self.watch.validation(state.update, result)
+        name = f"samples/{state.update:07d}{'-mean' if mean_of else ''}.txt"
+        path = self.run.leave(name, "".join(f"{translation}\n" for translation in result.translations))
+        samples = [f"samples of the last validation ({path}):", *map(str, result.samples)]
+        self.samples = "\n".join(samples) if result.samples else ""
         self.callback.on_validation(line, result)
         return better
 

@@ -68,6 +68,11 @@ class Trainer:
         """The batches that training reads."""
         return self.data.loader
 
+    @property
+    def samples(self) -> str:
+        """The sample translations of the last validation, as text; "" if there are none."""
+        return self._selection.samples
+
     def stop(self, reason: str) -> None:
         """Request a stop after the current update, with `last/` saved; safe to call from a signal handler.
 
