@@ -182,17 +182,11 @@ def _unknown_notes(inputs: Inputs, extend: int) -> Iterator[str]:
 
 def _tokenizer_facts(inputs: Inputs, kind: TokenizerConfig) -> str:
     tokenizer, given = inputs.prepared.tokenizer, inputs.parents.start
-    sizes = (
-        f"{tokenizer.source_size} shared subwords"
-        if tokenizer.shared
-        else f"{tokenizer.source_size} + {tokenizer.target_size} subwords"
-    )
-    if given:  # whose new subwords a note has counted
-        return f"of {given.folder}, {sizes}"
-    if kind.model:
-        return f"of {', '.join(kind.model)}, {sizes}"
+    files = [str(given.folder)] if given else kind.model
     fallback = "on" if kind.byte_fallback else "off"
-    return f"{kind.type}, {sizes}, normalisation {kind.normalization}, byte fallback {fallback}"
+    trained = f"{kind.type}, normalisation {kind.normalization}, byte fallback {fallback}"
+    sizes = f"{tokenizer.source_size} {'shared' if tokenizer.shared else f'+ {tokenizer.target_size}'} subwords"
+    return f"of {', '.join(files)}, {sizes}" if files else f"{trained}, {sizes}"
 
 
 def describe_sources(inputs: Inputs) -> TrainingSources:
