@@ -117,17 +117,10 @@ class TrainStep:
 
     def fits_in_memory(self, batch: Batch) -> bool:
         """Return whether the batch fits into memory in one piece; nothing else changes."""
-        fits = True
-        with preserve_torch_random(self.precision.device):
-            try:
-                self._pass(Share(batch, batch.tokens), batch.tokens)
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                fits = False
-        self.optimizer.zero_grad()
-        torch.cuda.empty_cache()
-        return fits
+        before = self._most_positions
+        splits = self.rehearse(batch)
+        self._most_positions = before
+        return splits == 0
 
     def _gradient(self, shares: Sequence[Share], divisor: float, rehearsed: bool = False) -> tuple[Tensor, int]:
         """Accumulate the gradient of all batches' losses / divisor; return their nll, and how many splits it took.
