@@ -84,7 +84,6 @@ class ModelSelection:
     def save_last(self, state: TrainState, resume_state: ResumeState) -> None:
         """Save the model as `last/`, to resume from."""
         self._save(self.run.last, self._scores(state), resume_state)
-        self.run.mark_saved()
 
     def _save(self, folder: Path, scores: dict[str, Any], resume_state: ResumeState | None = None) -> None:
         """Write the current model, if this process is the one that writes; TolkaError where it cannot be written."""
@@ -95,6 +94,8 @@ class ModelSelection:
         self.run.check_there()
         with must_be_written(folder):
             self.snapshots.take(scores, resume_state).write(folder)
+        if folder == self.run.last:
+            self.run.mark_saved()
         return_freed_memory()  # of what was copied from a GPU, or merged
         self.callback.on_save(folder)
 
