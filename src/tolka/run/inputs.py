@@ -120,12 +120,11 @@ def prepare_inputs(
 
 def _order(config: TrainConfig, texts: RunTexts, parents: Parents) -> Order:
     """Return the order to prepare, with a trained tokenizer or how to train or to extend one."""
-    kind, tokenizer = config.tokenizer, parents.start and parents.start.tokenizer
-    extension = (
-        Extension(tokenizer, kind.extend, parents.known_languages, kind.sample, kind.character_coverage)
-        if tokenizer and kind.extend
-        else None
-    )
+    kind, start = config.tokenizer, parents.start
+    tokenizer, extension = start and start.tokenizer, None
+    if start and kind.extend:
+        known = start.tokenizer.languages or sorted({code for each in start.facts.directions for code in each if code})
+        extension = Extension(start.tokenizer, kind.extend, known, kind.sample, kind.character_coverage)
     held_out = texts.held_out
     return Order(
         texts.corpus,
