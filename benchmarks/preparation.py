@@ -69,7 +69,7 @@ def interrupt(settings: list[str]) -> dict[str, Any]:
     from fresh import fresh_trainer
     from tolka.config.command_line import train_config
     from tolka.distributed.ranks import ALONE
-    from tolka.run.claim import claim
+    from tolka.run.pipeline import claim
 
     config = train_config(settings)
     trainer = fresh_trainer(config)
@@ -97,8 +97,8 @@ def resume(settings: list[str]) -> dict[str, Any]:
     import tolka.api.train  # noqa: F401
     from tolka.config.command_line import train_config
     from tolka.distributed.ranks import ALONE
-    from tolka.run.claim import claim
     from tolka.run.inputs import read_inputs
+    from tolka.run.pipeline import claim
     from tolka.run.training_setup import build_trainer, ready_device
     from tolka.training.run_folder import RunFolder
     from tolka.training.snapshots import read_last_state

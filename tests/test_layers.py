@@ -216,7 +216,7 @@ def test_commands_import_little_at_their_top() -> None:
         tree = ast.parse((PACKAGE / "cli" / f"{name}.py").read_text(encoding="utf-8"))
         top = {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module}
         allowed = {
-            "tolka.distributed",
+            "tolka.system.launch",
             "tolka.system",
             "tolka.system.atomic",
             "tolka.cli",

@@ -387,20 +387,6 @@ def test_every_kind_of_optimiser_and_schedule_trains_and_goes_on(
         assert saved[group]["name"] == name
 
 
-@pytest.mark.parametrize(
-    ("horizon", "note"),
-    [
-        (9, "note: training ends before it reaches its floor at update 9 (scheduler.horizon)"),
-        (4, "note: it is at its floor at update 4 (scheduler.horizon) and stays there until update 5"),
-        (5, ""),
-    ],
-)
-def test_a_horizon_that_is_not_the_end_is_said(command: Command, tiny: list[str], horizon: int, note: str) -> None:
-    outcome = command("mt-train", *tiny, "scheduler=linear", f"scheduler.horizon={horizon}")
-    assert outcome.code == 0
-    assert [line for line in outcome.err.splitlines() if "its floor" in line] == [note] * bool(note)
-
-
 def test_fp16_on_a_cpu_is_refused_before_anything_is_read(command: Command, tiny: list[str], tmp_path: Path) -> None:
     outcome = command("mt-train", *tiny, "trainer.precision=fp16")
     assert (outcome.code, "fp16 needs a CUDA device" in outcome.error) == (2, True)

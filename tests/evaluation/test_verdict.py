@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -187,13 +186,11 @@ def test_advice_has_the_run_in_its_commands() -> None:
 
 def test_few_pairs_are_told_of_a_model_to_begin_with() -> None:
     few = BORDERS["few_pairs"][0]
-    found = verdict(few, replace(COMMANDS, parent="mt-train run.init_from=hub:p"))
-    assert found.next[0].words == (
-        "Add text, which helps most: 499 pairs are few. MORE stands for it, as data/more for data/more.en and its "
-        "other side:"
+    assert verdict(few).next[0].words == (
+        "Add text, which helps most: 499 pairs are few, or fine-tune a model of both languages (run.init_from). "
+        "MORE stands for it, as data/more for data/more.en and its other side:"
     )
-    assert found.next[-1].command == "mt-train run.init_from=hub:p"
-    assert all("run.init_from=hub:p" not in each.command for each in verdict(few).next)
+    assert "are few. MORE" in verdict(made(SOUND, pairs=9000, began_as="runs/a", bleu=45.0)).next[0].words
 
 
 def test_figures_survive_scores_json() -> None:

@@ -10,7 +10,7 @@ import pytest
 from evidences import BORDERS, SOUND, made
 
 from tolka.evaluation.verdict import Commands, advice_of, verdict
-from tolka.run.next_commands import continuation, more_text_command, parent_command
+from tolka.run.next_commands import continuation, more_text_command
 from tolka.run.provenance import recorded_calls
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
@@ -29,7 +29,7 @@ def advised(run: Path, began_as: str) -> Iterator[list[str]]:
     calls = recorded_calls(run)
     for state in (TrainState(update=5), TrainState(update=5, stale=4)):
         longer = continuation(TrainerConfig(updates=5), state, 0)
-        commands = Commands(*longer, more_text_command(calls, "mine"), parent_command(calls, "mine", "PARENT"))
+        commands = Commands(*longer, more_text_command(calls, "mine"))
         for evidence in (*(evidence for evidence, _ in BORDERS.values()), *MORE.values()):
             if began_as or not evidence.began_as:
                 found = verdict(made(evidence, began_as=began_as), commands)
@@ -52,9 +52,7 @@ def test_every_advised_command_is_one(
     typed = {tuple(words): None for words in advised(run, str(trained) if is_tuned else "")}
     assert len(typed) >= 9
     for words in typed:
-        program, *settings = (
-            re.sub(r"MORE", str(corpus / "train"), word).replace("PARENT", str(trained / "best")) for word in words
-        )
+        program, *settings = (re.sub(r"MORE", str(corpus / "train"), word) for word in words)
         assert program in ("mt-train", "mt-translate")
         is_seen = {"mt-translate": [], "mt-train": ["--print-config"]}[program] if "--check" not in settings else []
         done = command(program, *settings, *is_seen, stdin=b"lantern kettle .\n")

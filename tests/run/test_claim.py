@@ -14,7 +14,7 @@ from tolka.config.command_line import train_config
 from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import ConfigError, TolkaError
-from tolka.run.claim import claim
+from tolka.run.pipeline import claim
 from tolka.training.run_folder import RunFolder
 
 

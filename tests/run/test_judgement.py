@@ -17,7 +17,7 @@ from tolka.evaluation.verdict_evidence import Evidence
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
 from tolka.run.judgement import forgotten_tests, shift_in_words, weakest_test
-from tolka.run.next_commands import continuation, more_text_command, parent_command
+from tolka.run.next_commands import continuation, more_text_command
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource
 from tolka.training.options import TrainerConfig
@@ -104,14 +104,9 @@ def test_what_to_type_for_more_text_and_for_a_model_to_begin_with() -> None:
     # What let it learn its text by heart is not typed again.
     assert "dropout" not in more_text_command(calls("mt-train corpus.train=a model.dropout=0.0"), "x")
     assert "model.dropout=0.05" in more_text_command(calls("mt-train corpus.train=a model.dropout=0.05"), "x")
-    assert parent_command(calls(typed), "x", "hub:p") == (
-        "mt-train corpus=files corpus.source=en corpus.train=a b=1 run.name=x-tuned 'corpus.valid=[b c,d]' "
-        "run.init_from=hub:p"
-    )
     # Where nobody typed it at a terminal, it goes on from the model itself.
     for other in ([], calls("script.py a=1"), calls("mt-train --rerun runs/a"), calls("mt-train experiment=sample")):
         assert more_text_command(other, "x").startswith("mt-train run.init_from={run} corpus=files corpus.train=MORE ")
-    assert parent_command(calls("mt-train --rerun runs/a"), "x", "hub:p") == parent_command(calls(typed), "x", "") == ""
 
 
 def a_result(name: str, chrf: float, *direction: str, changes: Sequence[Comparison] = ()) -> TestResult:

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Command, arguments_of, write_corpus
 from tolka.config.command_line import train_config
-from tolka.run.next_commands import continuation, monolingual_command, more_text_command, parent_command, with_plugins
+from tolka.run.next_commands import continuation, monolingual_command, more_text_command, with_plugins
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
@@ -80,18 +80,15 @@ def test_more_text_is_trained_on_beside_the_old(
         assert "2 texts" in done.err or "120 pairs" in done.err, f"{kind}: {done.err}"
 
 
-def test_other_advice_is_understood(
-    settings: list[str], trained: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+def test_a_continuation_is_understood(
+    trained: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for kind, (calls, _) in kinds(settings, trained).items():
-        advised = [parent_command(calls, "x", str(trained))]
-        for options in ({"updates": 5}, {"epochs": 2, "updates": 0}, {"max_minutes": 1.0}, {"patience": 2}):
-            state = TrainState(update=5, seconds=60.0, plateau=9 if "patience" in options else 0)
-            advised.append(continuation(TrainerConfig(**options), state)[1])
-        for text in filter(None, advised):
-            done = command("mt-train", *typed(text, tmp_path, trained), "--print-config")
-            assert done.code == 0, f"{kind}: {text}: {done.err}"
+    for options in ({"updates": 5}, {"epochs": 2, "updates": 0}, {"max_minutes": 1.0}, {"patience": 2}):
+        state = TrainState(update=5, seconds=60.0, plateau=9 if "patience" in options else 0)
+        text = continuation(TrainerConfig(**options), state)[1]
+        done = command("mt-train", *typed(text, tmp_path, trained), "--print-config")
+        assert done.code == 0, f"{text}: {done.err}"
 
 
 def test_text_in_one_language_is_added_to_a_run_that_stands(

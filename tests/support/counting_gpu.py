@@ -414,8 +414,6 @@ def counting_gpu(has_bf16: bool = True) -> Iterator[Work]:
         mock.patch.object(optimizer, "_foreach_supported_types", [*optimizer._foreach_supported_types, GpuTensor]),
         # oneDNN's kernels are the CPU's alone.
         mock.patch("tolka.kernels.packing.row_counts_are_compiled", return_value=False),
-        # Its peak is measured with matrices that take a CPU minutes.
-        mock.patch("tolka.system.device._MATRIX", 8),
         # A wrapper made in inference mode could not be used outside.
         mock.patch.object(torch, "inference_mode", _no_grad),
     ]

@@ -73,7 +73,7 @@ class Bench:
             config,
             TrainStep(config, objective, (optimizer or AdamWConfig()).build(model), numbers, parallel),
             LearningRate(schedule or InverseSqrtConfig(warmup=5), 0.01, config.updates),
-            DataPosition(loader, config.accumulate, run.log, ALONE, lambda batch: f"{batch.source.tolist()}\n"),
+            DataPosition(loader, config.accumulate, run.log),
             run,
             self.validate,
             snapshots,
@@ -96,9 +96,9 @@ class Bench:
         """Instead of with `validate`."""
         self.trainer._selection.validate = validate
 
-    def take(self, scores: dict[str, Any]) -> "Shot":
+    def take(self, scores: dict[str, Any], state: ResumeState | None = None) -> "Shot":
         weights = {name: value.clone() for name, value in self.model.state_dict().items()}
-        return Shot(self, None, scores, weights, self.full)
+        return Shot(self, state and copied(state), scores, weights, self.full)
 
     def last_state(self) -> ResumeState:
         assert self.last is not None
@@ -135,10 +135,6 @@ class Shot:
     scores: dict[str, Any]
     weights: dict[str, torch.Tensor]
     refused: bool
-    is_copy = True
-
-    def with_state(self, state: ResumeState) -> "Shot":
-        return dataclasses.replace(self, state=copied(state))
 
     def write(self, folder: Path) -> None:
         if self.refused:

@@ -6,10 +6,9 @@ import pytest
 import torch
 from rows import each_row
 
-from tolka.distributed import slurm
 from tolka.distributed.processes import process_count
 from tolka.errors import ConfigError
-from tolka.system.launch import Launch, is_muted, launch
+from tolka.system.launch import Launch, first_host, is_muted, launch, translate_slurm
 
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 STEP = {  # as Slurm 22.05 sets them for the second of two tasks
@@ -70,16 +69,16 @@ def test_what_torchrun_would_not_set(changed: dict[str, str], complaint: str, mo
 
 def test_a_task_of_srun(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, STEP)
-    slurm.translate()
+    translate_slurm()
     assert {name: os.environ[name] for name in NAMES} == TORCHRUN
     monkeypatch.setenv("SLURM_PROCID", "0")
-    slurm.translate()
+    translate_slurm()
     assert os.environ["RANK"] == "1"  # set before, by torchrun or by hand
 
 
 def test_an_address_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, {**STEP, "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"})
-    slurm.translate()
+    translate_slurm()
     assert (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]) == ("10.0.0.1", "29500")
 
 
@@ -89,7 +88,7 @@ def test_a_batch_script_and_a_single_task_train_alone(tasks: str | None, monkeyp
     monkeypatch.delenv("SLURM_STEP_NUM_TASKS")
     if tasks:
         monkeypatch.setenv("SLURM_STEP_NUM_TASKS", tasks)
-    slurm.translate()
+    translate_slurm()
     assert launch() == Launch(0, 1, 0)
 
 
@@ -106,7 +105,7 @@ def test_a_batch_script_and_a_single_task_train_alone(tasks: str | None, monkeyp
     ],
 )
 def test_the_first_host(nodes: str, first: str) -> None:
-    assert slurm.first_host(nodes) == first
+    assert first_host(nodes) == first
 
 
 def test_one_gpu_by_name_is_not_for_several_processes() -> None:

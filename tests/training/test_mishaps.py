@@ -67,12 +67,7 @@ def test_a_bad_update_is_skipped_counted_and_told_of(tmp_path: Path, gradient: b
     assert (state.skipped, state.skipped_in_row, state.returns, state.update) == (1, 0, 0, 20)
     assert all(bool(value.isfinite().all()) for value in weights(bench).values())
     assert [line for line in bench.trainer.run.history() if "skipped" in line] == [{"update": 7, "skipped": 1}]
-    assert "update 7 was skipped, because its loss or gradient is NaN or inf (1 so far); what it read: " in log(
-        tmp_path
-    )
-    epoch = bench.trainer.loader.plan(0)
-    assert len(epoch) > 7
-    assert (tmp_path / "skipped" / "0000007.txt").read_text() == f"{bench.trainer.loader.batch(0, 6).source.tolist()}\n"
+    assert "update 7 was skipped (1 so far), because its loss or gradient is NaN or inf" in log(tmp_path)
     losses = [line["train_loss"] for line in bench.trainer.run.history() if "train_loss" in line]
     assert losses == [pytest.approx(loss, abs=3.0) for loss in losses]
 
@@ -102,12 +97,11 @@ def test_an_overflow_in_fp16_is_not_counted_as_applied(tmp_path: Path, without_w
     bench.trainer.step.waits = not without_waiting
     state = bench.trainer.fit()
     assert (state.skipped, state.skipped_in_row, state.returns, state.update) == (2, 0, 0, 20)
-    assert "update 7 was skipped, because its gradient is too large for fp16 (1 so far); the scale of the " in log(
+    assert "update 7 was skipped (1 so far), because its gradient is too large for fp16; the scale of the " in log(
         tmp_path
     )
     assert bench.trainer.step.scaler.get_scale() == 2.0**14
     assert ("last", 10) in bench.saved  # the weights are as they were before the overflow
-    assert not (tmp_path / "skipped").exists()
 
 
 @pytest.mark.parametrize("gradient", [False, True])
@@ -310,7 +304,6 @@ def test_a_first_save_is_known_at_once(tmp_path: Path) -> None:
     bench.trainer._train_step = stopping  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         bench.trainer.fit()
-    bench.trainer._keeper.wait()
     assert bench.saved[-1] == ("last", 10)
     assert not (tmp_path / ".unsaved").exists()
 

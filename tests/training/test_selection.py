@@ -19,7 +19,6 @@ from tolka.metrics.validation import Validation
 from tolka.model_directory.verify import TrainingSources
 from tolka.models.transformer.config import TransformerConfig
 from tolka.training.callbacks import Callback
-from tolka.training.checkpoint_writer import CheckpointWriter
 from tolka.training.non_finite import LostError
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
@@ -45,7 +44,8 @@ class Selecting:
         self.weight: Any = model.encoder_norm.bias
         self.state, self.run, clock = TrainState(), RunFolder(folder), Clock()
         self.saved: list[str] = []
-        self.keeper = CheckpointWriter(self.run, lambda path: self.saved.append(path.name))
+        callback = Callback()
+        callback.on_save = lambda folder: self.saved.append(folder.name)  # type: ignore[method-assign]
         self.given = (0.0, 0.0)
         self.validated: list[tuple[int, str, float, bool]] = []
         settings = {"corpus": {"source": "xa", "target": "xb"}, "run": {"name": "made"}}
@@ -53,13 +53,12 @@ class Selecting:
             self.config,
             Parallel(objective, ALONE),
             self.run,
-            self.keeper,
             self,
             Snapshots(model, TOKENIZER, settings, TrainingSources(40), {}, folder, "store"),
             Watch(310, 0, self.run.log),
             clock,
             lambda: None,
-            Callback(),
+            callback,
         )
 
     def __call__(self, update: int, what: str, tick: Any) -> Validation:
@@ -82,8 +81,7 @@ class Selecting:
                 self.weight.fill_(self.state.update)
             self.given = given
             self.selection.validate_and_select(self.state)
-            self.selection.drop_superseded(self.state)
-        self.keeper.wait()
+            self.run.drop_checkpoints(self.state.kept)
         return self.state
 
     def weight_in(self, name: str) -> float:
@@ -166,9 +164,7 @@ def test_of_checkpoints_with_equal_scores_the_lower_loss_is_kept(tmp_path: Path)
 
 def averaged(made: Selecting, bleu: float) -> bool:
     made.given = (bleu, 1.0)
-    found = made.selection.average(made.state)
-    made.keeper.wait()
-    return found
+    return made.selection.average(made.state)
 
 
 def test_the_mean_of_the_last_checkpoints_becomes_the_best(tmp_path: Path) -> None:

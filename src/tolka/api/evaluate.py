@@ -145,9 +145,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts, 
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters
     tags, tokens = saved.tokenizer.tags(translator.direction), config.decoding.batch_tokens()
-    meter = PerplexityMeter(
-        pairs, saved.tokenizer, tokens, characters=characters, language=language, say=say, tags=tags
-    )
+    meter = PerplexityMeter(pairs, saved.tokenizer, tokens, characters=characters, language=language, tags=tags)
     # In fp32 whatever decoding.precision is, so that perplexities can be compared.
     perplexity = meter.measure(saved.model.to(device), Precision(device, "fp32"))
     translations = "the translations", hypotheses

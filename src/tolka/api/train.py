@@ -18,7 +18,6 @@ from tolka.config.plugins import LOADED, load_plugins
 from tolka.config.schemas import TrainConfig, rebuild
 from tolka.config.typed import Settings, as_config
 from tolka.data.preparation import Prepared
-from tolka.distributed import slurm
 from tolka.distributed.processes import RESTARTS, process_count, run_together
 from tolka.errors import LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.tester import TestResult
@@ -33,7 +32,7 @@ from tolka.run.provenance import PROVENANCE, differing_entries, provenance, reco
 from tolka.run.texts import open_corpus
 from tolka.system import interrupts
 from tolka.system.device import choose_device, use_threads
-from tolka.system.launch import end_with_agent, launch, restarts
+from tolka.system.launch import end_with_agent, launch, restarts, translate_slurm
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
 from tolka.system.progress import Say, say, silent
 from tolka.text.corpora.base import CorpusConfig
@@ -87,7 +86,7 @@ def train(config: TrainConfig | Settings = (), say: Say = say, **settings: Any) 
         tolka.train(["model=lstm", "trainer.updates=300"])
         tolka.train(model="lstm", trainer={"updates": 300}, run={"name": "mine"})
     """
-    slurm.translate()  # first of all: `launch` below reads the variables that it sets
+    translate_slurm()  # first of all: `launch` below reads the variables that it sets
     config = as_config(TrainConfig, lambda given: train_config(with_recipe(given), say=say), config, settings)
     options = config.trainer
     count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))

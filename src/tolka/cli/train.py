@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tolka.cli.common import DONE, FAILED, Parser, examples, own_process, print_json, settings_help
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
-from tolka.distributed import slurm
 from tolka.errors import ConfigError
+from tolka.system.launch import translate_slurm
 from tolka.system.progress import say
 from tolka.version import __version__
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, train, and show the result and the next command."""
     # Before anything asks which of several processes this is.
-    slurm.translate()
+    translate_slurm()
     if name := subcommand_of(arguments):
         return run_subcommand(name, arguments[1:])
     options = _parse_arguments(arguments)

@@ -18,7 +18,6 @@ from tolka.models.base import Seq2Seq
 from tolka.system.device import Precision
 from tolka.system.memory import is_out_of_memory
 from tolka.system.number_format import number_text
-from tolka.system.progress import Say, silent
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.pairs import Pair
 from tolka.tokenizer.language_tags import NO_TAGS, Tags
@@ -89,13 +88,12 @@ class PerplexityMeter:
         name: str = "this text",
         characters: CharacterForm = KEEP,
         language: str = "",
-        say: Say = silent,
         tags: Tags = NO_TAGS,
     ) -> None:
         """tokens: ceiling on a batch's padded tokens; longer sentences and blank ones are skipped and counted.
 
         characters: their form in the model's training text, which the pairs get. language: of the target, which decides
-        whether there are words to count. say: is given notes. tags: of the direction.
+        whether there are words to count. tags: of the direction.
         DataError, with `name`, when no pair is left.
         """
         pairs = list(map(characters.pair, pairs))
@@ -110,7 +108,7 @@ class PerplexityMeter:
             )
         store = TokenStore.from_rows([sources[i] for i in measured], [targets[i] for i in measured])
         self._store = replace(store, tags=PartTags((tags,)))
-        self._tokens, self._say = tokens, say
+        self._tokens = tokens
         self._words = sum(len(pairs[i].target.split()) for i in measured) if has_spaces(language) else 0
         self._characters = sum(len(pairs[i].target) for i in measured)
         self._skipped = len(pairs) - len(measured)
@@ -132,7 +130,7 @@ class PerplexityMeter:
         return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)
 
     def _sums(self, objective: Objective, batch: Batch, device: torch.device) -> Iterator[LossSum]:
-        """Yield the sums of the batch, or of its halves if it does not fit in memory; later passes use smaller ones."""
+        """Yield the sums of the batch, or of its halves if it does not fit in memory."""
         try:
             yield objective(batch.to(device))
             return
@@ -141,11 +139,5 @@ class PerplexityMeter:
                 raise
         # Outside the except block, whose error keeps the frames, and thus the tensors, of the failed pass alive.
         torch.cuda.empty_cache()
-        smaller = max(batch.source.numel(), batch.target_in.numel()) // 2
-        if smaller < self._tokens:
-            self._tokens = smaller
-            self._say(
-                f"note: out of memory while measuring the perplexity: continuing with batches of {smaller} tokens"
-            )
         for half in batch.halves():
             yield from self._sums(objective, half, device)

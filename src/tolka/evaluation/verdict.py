@@ -45,13 +45,12 @@ class Advice(NamedTuple):
 class Commands:
     """What to type for this run: to train longer, in words too; on more text; or "" where it is not known.
 
-    parent: to begin as a model of its languages. monolingual: to add text in the target language alone.
+    monolingual: to add text in the target language alone.
     """
 
     longer_words: str = ""
     longer: str = ""
     more: str = ""
-    parent: str = ""
     monolingual: str = ""
 
 
@@ -74,11 +73,10 @@ _CHECK = Advice(
     "Look for what is wrong in the text (a minute or two). It shows the lines:", "mt-train --rerun {run} --check"
 )
 _MORE_TEXT = Advice(
-    "Add text, which helps most: {pairs:,} pairs are few. MORE stands for it, as data/more for data/more.en and "
-    "its other side:",
+    "Add text, which helps most: {pairs:,} pairs are few{to_tune}. MORE stands for it, as data/more for data/more.en "
+    "and its other side:",
     "{more}",
 )
-_PARENT = Advice("Or begin with a model that knows these languages, if there is one of this name:", "{parent}")
 _MONOLINGUAL = Advice(
     "Or add text in the target language alone, whose place TEXT has (100 000 lines took 10 000 pairs of sentences from "
     "25.1 to 30.5 BLEU):",
@@ -304,7 +302,6 @@ def verdict(evidence: Evidence, commands: Commands | None = None) -> Verdict:
         advice.append(_MORE_TEXT if has_little else _LARGER)
     if _MORE_TEXT in advice:
         advice += [_MONOLINGUAL] if commands.monolingual else []
-        advice += [_PARENT] if commands.parent else []
     following = [Advice(*(text.format(**words) for text in each)) for each in advice]
     return Verdict(level, rule.cause if rule else "", sentences, following, evidence)
 
@@ -364,6 +361,7 @@ def _words(evidence: Evidence, commands: Commands) -> dict[str, Any]:
         "noise": evidence.noise,
         "again": f"about {minutes_text(evidence.minutes)}",
         "purpose": "for what is new in them" if evidence.began_as else "to learn these languages from",
+        "to_tune": "" if evidence.began_as else ", or fine-tune a model of both languages (run.init_from)",
         "twice_as_long": 2 * evidence.longest,
         "run": "{run}",
         "unseen": evidence.unseen_scores,

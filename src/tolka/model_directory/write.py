@@ -36,7 +36,7 @@ class Snapshot:
     """A model on the CPU, with all other content of its directory.
 
     config: the whole training configuration. base: `base_digest` of the weights that the adapter was trained with.
-    int8: whether the weights are those of `int8_tensors`. is_copy: whether it shares no memory with the model.
+    int8: whether the weights are those of `int8_tensors`.
     """
 
     weights: Tensors
@@ -49,11 +49,6 @@ class Snapshot:
     card: str
     state: ResumeState | None = None
     int8: bool = False
-    is_copy: bool = True
-
-    def with_state(self, state: ResumeState) -> "Snapshot":
-        """Return the snapshot with the state from which training resumes."""
-        return replace(self, state=replace(state, tensors=_to_cpu(state.tensors, self.is_copy)))
 
     def write(self, folder: Path) -> None:
         """Write a model directory, which replaces an existing one only when complete and verified.
@@ -82,13 +77,14 @@ def snapshot(
     sources: TrainingSources,
     scores: Mapping[str, Any],
     card: str,
-    copy: bool = False,
+    state: ResumeState | None = None,
 ) -> Snapshot:
-    """Take a snapshot of a model. copy: independent of further training."""
+    """Return a model as it is now; on a CPU it shares the memory of the model. state: from which training resumes."""
     # A state_dict names a shared matrix several times; safetensors stores it once, under its first name.
-    weights, adapter = _to_cpu(unique_tensors(merged_state(model)), copy), _to_cpu(adapter_tensors(model), copy)
+    weights, adapter = _to_cpu(unique_tensors(merged_state(model))), _to_cpu(adapter_tensors(model))
+    state = state and replace(state, tensors=_to_cpu(state.tensors))
     base = base_digest(model) if adapter else ""
-    return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card, is_copy=copy)
+    return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card, state)
 
 
 def rescore(folder: Path, scores: Mapping[str, Any], card: str, out: Path | None = None) -> None:
@@ -107,8 +103,8 @@ def finish(work: Path, scores: Mapping[str, Any], card: str, sources: TrainingSo
     checked_manifest(work)
 
 
-def _to_cpu(tensors: Tensors, copy: bool) -> Tensors:
-    return {name: tensor.detach().to("cpu", copy=copy).contiguous() for name, tensor in tensors.items()}
+def _to_cpu(tensors: Tensors) -> Tensors:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
 def save_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:

@@ -120,12 +120,11 @@ def prepare_inputs(
 
 def _order(config: TrainConfig, texts: RunTexts, parents: Parents) -> Order:
     """Return the order to prepare, with a trained tokenizer or how to train or to extend one."""
-    kind, tokenizer = config.tokenizer, parents.start and parents.start.tokenizer
-    extension = (
-        Extension(tokenizer, kind.extend, parents.known_languages, kind.sample, kind.character_coverage)
-        if tokenizer and kind.extend
-        else None
-    )
+    kind, start = config.tokenizer, parents.start
+    tokenizer, extension = start and start.tokenizer, None
+    if start and kind.extend:
+        known = start.tokenizer.languages or sorted({code for each in start.facts.directions for code in each if code})
+        extension = Extension(start.tokenizer, kind.extend, known, kind.sample, kind.character_coverage)
     held_out = texts.held_out
     return Order(
         texts.corpus,
@@ -182,17 +181,11 @@ def _unknown_notes(inputs: Inputs, extend: int) -> Iterator[str]:
 
 def _tokenizer_facts(inputs: Inputs, kind: TokenizerConfig) -> str:
     tokenizer, given = inputs.prepared.tokenizer, inputs.parents.start
-    sizes = (
-        f"{tokenizer.source_size} shared subwords"
-        if tokenizer.shared
-        else f"{tokenizer.source_size} + {tokenizer.target_size} subwords"
-    )
-    if given:  # whose new subwords a note has counted
-        return f"of {given.folder}, {sizes}"
-    if kind.model:
-        return f"of {', '.join(kind.model)}, {sizes}"
+    files = [str(given.folder)] if given else kind.model
     fallback = "on" if kind.byte_fallback else "off"
-    return f"{kind.type}, {sizes}, normalisation {kind.normalization}, byte fallback {fallback}"
+    trained = f"{kind.type}, normalisation {kind.normalization}, byte fallback {fallback}"
+    sizes = f"{tokenizer.source_size} {'shared' if tokenizer.shared else f'+ {tokenizer.target_size}'} subwords"
+    return f"of {', '.join(files)}, {sizes}" if files else f"{trained}, {sizes}"
 
 
 def describe_sources(inputs: Inputs) -> TrainingSources:

@@ -15,12 +15,11 @@ from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Commands, Verdict, verdict
 from tolka.evaluation.verdict_evidence import Evidence
 from tolka.evaluation.verdict_measurements import Material, last_third, measure_fit, measure_leaks, measure_text
-from tolka.formats.hub import opus_mt_name
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
 from tolka.run.inputs import Inputs
-from tolka.run.next_commands import continuation, monolingual_command, more_text_command, parent_command, with_plugins
+from tolka.run.next_commands import continuation, monolingual_command, more_text_command, with_plugins
 from tolka.run.provenance import recorded_calls
 from tolka.text.check.misalignment import find_shift_in
 from tolka.text.direction import Direction
@@ -91,11 +90,9 @@ def judge(
         forgotten=forgotten_tests(test for test in tests if test is not result),
     )
     calls, name = recorded_calls(run.path), run.path.name
-    parent = "" if settings["run"]["init_from"] else opus_mt_name(*result.direction)
     longer = continuation(config.trainer, state, settings["scheduler"].get("horizon", 0))
-    more, tuned = more_text_command(calls, name, settings["corpus"]), parent_command(calls, name, parent)
-    commands = Commands(*longer, more, tuned, monolingual_command(calls, name))
-    found = verdict(evidence, commands)
+    more = more_text_command(calls, name, settings["corpus"])
+    found = verdict(evidence, Commands(*longer, more, monolingual_command(calls, name)))
     return replace(found, next=[each._replace(command=with_plugins(each.command, calls)) for each in found.next])
 
 

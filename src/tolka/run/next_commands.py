@@ -92,12 +92,6 @@ def monolingual_command(calls: Sequence[Mapping[str, Any]], name: str) -> str:
     return f"mt-train recipe=back_translation {forward}corpus.monolingual=TEXT {rest}"
 
 
-def parent_command(calls: Sequence[Mapping[str, Any]], name: str, parent: str) -> str:
-    """Return the command that trains a model that knows the languages; "" if no call's command is known."""
-    typed = {key: value for key, value in _typed(calls).items() if not key.startswith(("model", "tokenizer"))}
-    return _command({**typed, "run.init_from": parent}, f"{name}-tuned") if parent and typed else ""
-
-
 def with_plugins(command: str, calls: Sequence[Mapping[str, Any]]) -> str:
     """Return a command with the plugins that were typed for the last call: no configuration loads them by itself."""
     words = shlex.split(str(calls[-1].get("command", ""))) if command and calls and "plugins=" not in command else []

@@ -29,14 +29,6 @@ class Parents:
     new_languages: list[str]
 
     @property
-    def known_languages(self) -> list[str]:
-        """The languages of the model to start from."""
-        if not self.start:
-            return []
-        named = {code for each in self.start.facts.directions for code in each if code}
-        return self.start.tokenizer.languages or sorted(named)
-
-    @property
     def languages(self) -> list[str]:
         """The languages that the model shall have tags for; none for a model of one direction."""
         return [*(self.start.tokenizer.languages if self.start else []), *self.new_languages]

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from tolka.auto.rules import choices_table, usual_share
-from tolka.config.schemas import TrainConfig
+from tolka.auto.rules import choices_table
+from tolka.config.schemas import TrainConfig, rebuild
 from tolka.distributed.ranks import Ranks, others_present, process_group
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
@@ -26,7 +26,6 @@ from tolka.model_directory.card import model_card
 from tolka.model_directory.read import ResumeState, SavedModel, load_model, restoring
 from tolka.model_directory.write import rescore
 from tolka.run.chosen import with_chosen_settings
-from tolka.run.claim import claim
 from tolka.run.initial_model import check_fits
 from tolka.run.inputs import read_inputs
 from tolka.run.judgement import judge
@@ -37,14 +36,16 @@ from tolka.run.training_setup import build_trainer, decoding_options, ready_devi
 from tolka.search.base import SearchConfig
 from tolka.system import interrupts
 from tolka.system.progress import Say, movable_native_lines
-from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
+from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending
 from tolka.training.memory import check_memory
 from tolka.training.run_folder import RunFolder, next_time, rank_log
+from tolka.training.saved_settings import differences
 from tolka.training.signals import listening_to_signals
 from tolka.training.snapshots import read_last_state
 from tolka.training.state import TrainState
 from tolka.training.trainer import Trainer
 from tolka.translation.translator import Translator
+from tolka.version import __version__
 
 
 @dataclass(frozen=True)
@@ -70,21 +71,54 @@ def run_training(config: TrainConfig, say: Say) -> TrainingOutcome:
             # Each rank reads the text for itself; `claim` finds out where ranks have chosen differently.
             open_settings = config.run.open_settings
             config, chosen = with_chosen_settings(config)
-            choices = [asdict(choice) for choice in chosen]
             resuming = claim(run, config, ranks)
-            if choices:
-                run.log(choices_table(choices))
+            if chosen:
+                run.log(choices_table([asdict(choice) for choice in chosen]))
             if ranks.size > 1:
                 move_native_lines(rank_log(run.path, ranks.rank))
-            return _train(config, open_settings, choices, run, resuming, device, ranks)
+            return _train(config, open_settings, run, resuming, device, ranks)
         finally:
             run.release()
+
+
+def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
+    """Claim the folder for all ranks; return whether there is a run to resume. ConfigError as `RunFolder.claim`."""
+    # Ranks with other settings or versions would wait for each other's sums for ever, or train different models.
+    versions = {"tolka": __version__, "torch": str(torch.__version__)}
+    first, *others = ranks.gather({**config.as_dict(), **versions})
+    for rank, each in enumerate(others, 1):
+        # Who set an equal value makes no difference.
+        if differing := differences(first, each, lambda key: key.startswith("run.origins"), f"in process {rank}:"):
+            raise ConfigError(
+                f"the processes of this training have different settings: {'; '.join(differing)}; start all with "
+                "the same command, on machines with the same versions"
+            )
+    # The first rank claims for all, and its error is raised on all: none waits for one that has ended.
+    resuming, error = False, None
+    if ranks.is_first:
+        try:
+            resuming = run.claim(config.as_dict(), _completed, config.run.override, config.may_change_on_resume)
+        except TolkaError as found:
+            error = found
+    resuming, run.overridden, error = ranks.of_first((resuming, run.overridden, error))
+    if error:
+        raise error
+    if run.overridden:
+        run.log(f"run.override: from here on other settings hold: {'; '.join(run.overridden)}")
+    return bool(resuming)
+
+
+def _completed(saved: Any) -> Any:
+    """Return a run's saved configuration with the defaults of newer settings; unchanged if it cannot be read."""
+    try:
+        return rebuild(saved).as_dict()
+    except (TolkaError, TypeError, AttributeError):
+        return saved
 
 
 def _train(
     config: TrainConfig,
     open_settings: Sequence[str],
-    choices: Sequence[Mapping[str, Any]],
     run: RunFolder,
     resuming: bool,
     device: torch.device,
@@ -92,9 +126,8 @@ def _train(
 ) -> TrainingOutcome:
     """Go through the stages in a claimed folder; callbacks learn how it ended."""
     interrupts.check()
-    samples = ValidationTexts(run)
     chosen = {name: CALLBACKS.get(name)() for name in config.tracking.names}
-    callback = Callbacks([samples], chosen, run.log) if ranks.is_first else Callback()
+    callback = Callbacks(chosen, run.log) if ranks.is_first else Callback()
     if start := config.run.init_from:  # before its weights are read
         check_fits(config, tokenizer_of(start), device, ranks.size)
     inputs = read_inputs(config, run.log, ranks, resuming=resuming)
@@ -104,7 +137,6 @@ def _train(
     # A store is named after a digest of all that determines its ids: another name means another text.
     resumed = read_last_state(run.path, inputs.prepared.folder.name) if resuming else None
     trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed, open_settings)
-    trainer.expect(round(usual_share(choices) * trainer.config.updates), open_settings)
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
     if ranks.is_first:
         _try_metric(config, texts)
@@ -112,6 +144,7 @@ def _train(
     try:
         callback.on_start(Beginning(run.path, config.as_dict(), run.log, trainer.state.update, run.history()))
         state = _fit(trainer, ranks, validate_start=inputs.parents.start is not None)
+        samples = trainer.samples
         # The tests need the memory of the optimizer and the gradients.
         del trainer
         interrupts.check()
@@ -132,8 +165,8 @@ def _train(
         ranks.wait()
         interrupts.check()
         if ranks.is_first:
-            if samples.samples:
-                run.log(samples.samples)
+            if samples:
+                run.log(samples)
             if config.report.page:
                 _report(config, run, texts, translator, tests)
     # Also after Ctrl-C: a tracker would show the run as running for ever.

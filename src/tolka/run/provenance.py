@@ -34,7 +34,14 @@ def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "folder": str(Path.cwd()),
         "versions": versions(),
-        "machine": machine(device),
+        "machine": {
+            "system": platform.platform(),
+            "processor": _processor(),
+            "memory_bytes": total_memory_bytes(),
+            "device": describe(device),
+            "threads": torch.get_num_threads(),
+            "cuda": torch.version.cuda if device.type == "cuda" else None,
+        },
         "texts": texts(corpus),
     }
 
@@ -57,18 +64,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return installed
-
-
-def machine(device: torch.device) -> dict[str, Any]:
-    """Return a description of the processor, device and threads."""
-    return {
-        "system": platform.platform(),
-        "processor": _processor(),
-        "memory_bytes": total_memory_bytes(),
-        "device": describe(device),
-        "threads": torch.get_num_threads(),
-        "cuda": torch.version.cuda if device.type == "cuda" else None,
-    }
 
 
 def _processor() -> str:

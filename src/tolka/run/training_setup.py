@@ -26,7 +26,7 @@ from tolka.model_directory.read import ResumeState
 from tolka.model_directory.settings import direction_of
 from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_parameters, has_adapters
-from tolka.optim.schedules.base import EndingConfig, LearningRate, SchedulerConfig
+from tolka.optim.schedules.base import LearningRate, SchedulerConfig
 from tolka.run.initial_model import check_fits, initial_model
 from tolka.run.inputs import Inputs, describe_sources, make_loader
 from tolka.run.parents import nearest_languages
@@ -37,7 +37,7 @@ from tolka.system.progress import Say
 from tolka.system.randomness import make_deterministic, seed_everything
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
-from tolka.training.data_position import DataPosition, batch_text
+from tolka.training.data_position import DataPosition
 from tolka.training.memory import fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
@@ -166,11 +166,12 @@ def build_trainer(
         options,
         step,
         rate,
-        DataPosition(loader, options.accumulate, run.log, ranks, partial(batch_text, tokenizer)),
+        DataPosition(loader, options.accumulate, run.log, ranks),
         run,
         _validator(config, inputs, facts, whole, precision, ranks, run.log),
         Snapshots(whole, tokenizer, config.as_dict(), sources, about, run.path, store),
         callback or Callback(),
+        chosen,
     )
 
 
@@ -243,13 +244,6 @@ def _announcement(
     end = f"after {minutes:g} minutes, or " if schedule.by_wall_time and minutes else ""
     plateau = ", or earlier at a plateau" if schedule.decays_at_plateau else ""
     yield f"learning rate: {asdict(schedule)['name']}, {rate.at(updates, 1.0):.2g} {end}at update {updates}{plateau}"
-    if isinstance(schedule, EndingConfig) and schedule.horizon not in (0, updates):
-        end = f"its floor at update {schedule.horizon} (scheduler.horizon)"
-        yield (
-            f"note: it is at {end} and stays there until update {updates}"
-            if schedule.horizon < updates
-            else f"note: training ends before it reaches {end}"
-        )
     parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
     size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
     yield f"model: {size} on {describe(precision.device)}, {precision.name} ({reason})"
@@ -268,7 +262,6 @@ def _validator(
             decoding.batch_tokens(),
             "corpus.valid",
             facts.characters.of(direction),
-            say=log,
             tags=facts.tokenizer.tags(direction),
         )
         for direction, pairs in inputs.texts.validation.items()

@@ -12,7 +12,6 @@ from tolka.errors import ConfigError
 from tolka.system.number_format import count_text
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
-_MATRIX, _MATMULS = 4096, 10
 
 
 def choose_device(name: str, key: str = "trainer.device") -> torch.device:
@@ -89,19 +88,6 @@ class Precision:
 def device_memory(device: torch.device) -> int:
     """Return the bytes of memory of a GPU; 0 for a CPU, which shares the machine's."""
     return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 0
-
-
-def matmul_speed(device: torch.device, dtype: torch.dtype) -> float:
-    """Measure the FLOP a second of large matrix multiplications on a GPU, its peak in practice."""
-    matrix = torch.randn(_MATRIX, _MATRIX, device=device, dtype=dtype)
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    for event in (start, end):  # the first multiplications come before the start, to warm up
-        for _ in range(_MATMULS):
-            matrix @ matrix
-        event.record()
-    end.synchronize()
-    milliseconds: float = start.elapsed_time(end)
-    return _MATMULS * 2e3 * _MATRIX**3 / milliseconds
 
 
 def describe(device: torch.device) -> str:

@@ -16,15 +16,14 @@ A callback of one's own is a class in a module that `plugins=` imports; `trackin
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tolka.errors import TolkaError
 from tolka.metrics.validation import Validation
 from tolka.options.registry import Registry
-from tolka.system.progress import Say, silent
-from tolka.training.run_folder import RunFolder
+from tolka.system.progress import Say
 
 
 @dataclass(frozen=True)
@@ -90,30 +89,12 @@ class Callback:
 CALLBACKS: Registry[Callback] = Registry("tracker", "tolka.tracking")
 
 
-class ValidationTexts(Callback):
-    """Writes the translations of each validation into samples/. samples: those to show of the last one, as text."""
-
-    def __init__(self, run: RunFolder) -> None:
-        self._run = run
-        self.samples = ""
-
-    def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
-        mean = "-mean" if "mean_of_updates" in line else ""
-        text = "".join(f"{translation}\n" for translation in result.translations)
-        path = self._run.leave(f"samples/{line['update']:07d}{mean}.txt", text)
-        samples = [f"samples of the last validation ({path}):", *map(str, result.samples)]
-        self.samples = "\n".join(samples) if result.samples else ""
-
-
 class Callbacks(Callback):
-    """Several callbacks as one, told in order; an exception of one that `tracking=` chose does not end the training."""
+    """Several callbacks as one, told in order; an exception of one does not end the training."""
 
-    def __init__(
-        self, callbacks: Sequence[Callback], chosen: Mapping[str, Callback] | None = None, log: Say = silent
-    ) -> None:
-        """chosen: by their names in `tracking`; told after the others. log: where their exceptions are reported."""
-        self._callbacks = [*(("", callback) for callback in callbacks), *(chosen or {}).items()]
-        self._log, self._reported = log, set[tuple[str, str]]()
+    def __init__(self, chosen: Mapping[str, Callback], log: Say) -> None:
+        """chosen: by their names in `tracking`. log: where their exceptions are reported."""
+        self._chosen, self._log, self._reported = chosen, log, set[tuple[str, str]]()
 
     def on_start(self, beginning: Beginning) -> None:
         self._tell("on_start", beginning)
@@ -128,33 +109,18 @@ class Callbacks(Callback):
         self._tell("on_save", folder)
 
     def on_end(self, ending: Ending) -> None:
-        """Tell all of them; where one raises an exception, the later ones get its message, and it is raised then."""
-        # A tracker that never learns of the end would show the run as running for ever.
-        first: BaseException | None = None
-        for name, callback in self._callbacks:
-            try:
-                self._call(name, callback, "on_end", ending)
-            except BaseException as error:
-                first = first or error
-                ending = replace(ending, error=ending.error or str(error) or type(error).__name__)
-        if first is not None:
-            raise first
+        self._tell("on_end", ending)
 
     def _tell(self, event: str, *facts: Any) -> None:
-        for name, callback in self._callbacks:
-            self._call(name, callback, event, *facts)
-
-    def _call(self, name: str, callback: Callback, event: str, *facts: Any) -> None:
-        """Call a callback; report a chosen one's exception once for each place that raises one."""
-        try:
-            getattr(callback, event)(*facts)
-        except Exception as error:
-            if not name:
-                raise
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{Path(place.filename).name}, line {place.lineno}"
-            if (name, where) not in self._reported:
-                self._reported.add((name, where))
-                words = " ".join(f"{type(error).__name__}: {error}".split())
-                with suppress(TolkaError):  # the run's folder is gone, which training reports
-                    self._log(f"warning: tracking={name}: {event} failed ({where}: {words}); training continues")
+        """Tell all of them; report an exception once for each place that raises one."""
+        for name, callback in self._chosen.items():
+            try:
+                getattr(callback, event)(*facts)
+            except Exception as error:
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                where = f"{Path(place.filename).name}, line {place.lineno}"
+                if (name, where) not in self._reported:
+                    self._reported.add((name, where))
+                    words = " ".join(f"{type(error).__name__}: {error}".split())
+                    with suppress(TolkaError):  # the run's folder is gone, which training reports
+                        self._log(f"warning: tracking={name}: {event} failed ({where}: {words}); training continues")

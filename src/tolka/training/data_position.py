@@ -2,33 +2,18 @@
 
 from collections.abc import Callable
 
-from tolka.data.batch import Batch
 from tolka.data.loader import Batches, Share
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import TolkaError
-from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.state import TrainState
 
 
 class DataPosition:
     """Reads the batches of each update. The position itself is in TrainState, to be saved with everything else."""
 
-    def __init__(
-        self,
-        loader: Batches,
-        accumulate: int,
-        log: Callable[[str], None],
-        ranks: Ranks = ALONE,
-        spell: Callable[[Batch], str] = lambda batch: "",
-    ) -> None:
-        """accumulate: batches per update, shared out over the ranks. spell: a batch as text."""
+    def __init__(self, loader: Batches, accumulate: int, log: Callable[[str], None], ranks: Ranks = ALONE) -> None:
+        """accumulate: batches per update, shared out over the ranks."""
         self.loader, self._accumulate, self._log, self._ranks = loader, accumulate, log, ranks
-        self._spell = spell
-
-    def text(self, epoch: int, batch: int) -> str:
-        """Return the text of an update that begins with this batch; KeyError if a stream no longer has the text."""
-        last = min(batch + self._accumulate, len(self.loader.plan(epoch)))
-        return "".join(self._spell(self.loader.batch(epoch, number)) for number in range(batch, last))
 
     def shares(self, state: TrainState) -> list[Share]:
         """Return this rank's shares of the batches of one update, and move the position once all of them were read.
@@ -61,11 +46,3 @@ class DataPosition:
             f"note: {self.loader.round} {state.epoch + 1} has {now} batches now, not {batches}: continuing at batch "
             f"{state.batch} instead of {before}, so that some of its pairs are read twice, or not at all"
         )
-
-
-def batch_text(tokenizer: Tokenizer, batch: Batch) -> str:
-    """Return a batch as lines of source, tab, target."""
-    sources = [row[: n - 1] for row, n in zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)]
-    targets = [row[: n - 1] for row, n in zip(batch.target_out.tolist(), batch.target_lengths.tolist(), strict=True)]
-    texts = zip(tokenizer.decode_source(sources), tokenizer.decode_target(targets), strict=True)
-    return "".join(f"{source}\t{target}\n" for source, target in texts)

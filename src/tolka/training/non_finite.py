@@ -1,12 +1,9 @@
 """Updates skipped because the loss or a gradient was NaN or inf: reported, and counted until there are too many."""
 
-from contextlib import suppress
-
 import torch
 from torch import Tensor
 
 from tolka.errors import TolkaError
-from tolka.training.data_position import DataPosition
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 
@@ -25,14 +22,14 @@ class LostError(Exception):
 class SkippedUpdates:
     """Counts and reports skipped updates; outcomes stay on the device until `check`, which waits for it."""
 
-    def __init__(self, position: DataPosition, run: RunFolder, scaler: torch.amp.GradScaler) -> None:
+    def __init__(self, run: RunFolder, scaler: torch.amp.GradScaler) -> None:
         """scaler: fp16's, which finds its scale by updates that overflow; disabled in other precisions."""
-        self._position, self._run, self._scaler = position, run, scaler
-        self._latest: list[tuple[int, tuple[int, int], Tensor]] = []  # as `add` gets them
+        self._run, self._scaler = run, scaler
+        self._latest: list[tuple[int, Tensor]] = []  # as `add` gets them
 
-    def add(self, number: int, place: tuple[int, int], applied: Tensor) -> None:
-        """Note an update, applied or not. place: epoch and number of its first batch."""
-        self._latest.append((number, place, applied))
+    def add(self, number: int, applied: Tensor) -> None:
+        """Note an update, applied or not."""
+        self._latest.append((number, applied))
 
     def forget(self) -> None:
         """Drop the updates that have not been checked yet."""
@@ -47,14 +44,14 @@ class SkippedUpdates:
         if not latest:
             return
         # One copy from the device for all of them.
-        applied = torch.stack([each for *_, each in latest]).tolist()
-        for (number, place, _), was_applied in zip(latest, applied, strict=True):
+        applied = torch.stack([each for _, each in latest]).tolist()
+        for (number, _), was_applied in zip(latest, applied, strict=True):
             if was_applied:
                 state.skipped_in_row = 0
                 continue
             state.skipped += 1
             state.skipped_in_row += 1
-            self._report(number, place, state.skipped)
+            self._report(number, state.skipped)
             if self._scaler.is_enabled():
                 if (scale := self._scaler.get_scale()) < _LEAST_SCALE:
                     raise TolkaError(
@@ -70,22 +67,11 @@ class SkippedUpdates:
         """Return whether the weights may be at fault for the latest updates, so that they are not to be saved."""
         return state.skipped_in_row > (_MOST_IN_ROW if self._scaler.is_enabled() else 0)
 
-    def _report(self, update: int, place: tuple[int, int], so_far: int) -> None:
+    def _report(self, update: int, so_far: int) -> None:
         self._run.record({"update": update, "skipped": so_far})
         if so_far > _LOGGED_SINGLY and so_far % 100:
             return
-        if self._scaler.is_enabled():  # usual in the first updates, and every few thousand: no text is at fault
-            scale = self._scaler.get_scale()
-            self._run.log(
-                f"update {update} was skipped, because its gradient is too large for fp16 ({so_far} so far); "
-                f"the scale of the loss is now {scale:.4g}"
-            )
-            return
-        what = ""
-        # KeyError: a stream no longer has the text.
-        with suppress(KeyError):
-            text = self._position.text(*place)
-            what = f"; what it read: {self._run.leave(f'skipped/{update:07d}.txt', text)}"
-        self._run.log(
-            f"update {update} was skipped, because its loss or gradient is NaN or inf ({so_far} so far){what}"
-        )
+        why = "loss or gradient is NaN or inf"
+        if self._scaler.is_enabled():  # usual in the first updates, and every few thousand
+            why = f"gradient is too large for fp16; the scale of the loss is now {self._scaler.get_scale():.4g}"
+        self._run.log(f"update {update} was skipped ({so_far} so far), because its {why}")

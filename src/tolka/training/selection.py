@@ -1,7 +1,7 @@
 """Model selection: the best model on the validation set, checkpoints, and their mean."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,18 +10,20 @@ from typing import Any, Protocol
 from tolka.metrics.validation import Validation
 from tolka.model_directory.read import ResumeState
 from tolka.model_directory.weights import average_weights
-from tolka.model_directory.write import Snapshot
+from tolka.system.memory import return_freed_memory
 from tolka.system.number_format import number_text
 from tolka.training.averaging import preserved_weights
 from tolka.training.callbacks import Callback
-from tolka.training.checkpoint_writer import CheckpointWriter, to_average, to_keep
 from tolka.training.non_finite import LostError
 from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.parallel.base import Parallel
-from tolka.training.run_folder import RunFolder
+from tolka.training.run_folder import RunFolder, must_be_written
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, TrainState
 from tolka.training.warning_signs import Watch
+
+Checkpoints = Mapping[str, float | None]
+"""Update -> trainer.metric of its checkpoint, None where it was not validated."""
 
 
 class Validates(Protocol):
@@ -42,16 +44,15 @@ class Validates(Protocol):
 
 @dataclass
 class ModelSelection:
-    """Validates models, and decides which checkpoints are kept and which model is the best.
+    """Validates models, decides which checkpoints are kept and which model is the best, and saves them.
 
     parallel: the processes that train this model together, which decide the same. check_stop: raises GivenUpError when
-    a validation is to end. callback: is called after each validation.
+    a validation is to end. callback: is called after each validation, and after each save.
     """
 
     config: TrainerConfig
     parallel: Parallel
     run: RunFolder
-    keeper: CheckpointWriter
     validate: Validates
     snapshots: Snapshots
     watch: Watch
@@ -62,13 +63,12 @@ class ModelSelection:
     def __post_init__(self) -> None:
         self.objective, self.ranks = self.parallel.whole_objective, self.parallel.ranks
         self._latest = Validation({}, "")
-        self._snapshot: tuple[tuple[int, int], Snapshot] | None = None
+        self.samples = ""  # of the latest validation, as text
 
     def validate_and_select(self, state: TrainState) -> None:
         """Validate the current model, and save it if it is selected. LostError when its loss is NaN or inf."""
-        self._snapshot = None
         if self._score(state):
-            self._save(self.run.best, state)
+            self._save(self.run.best, self._scores(state))
         if self.config.average or self.config.keep_best:
             state.kept_nll[str(state.update)] = self._latest.values["nll"]
             self.save_checkpoint(state, self._latest.values[self.config.metric])
@@ -79,37 +79,29 @@ class ModelSelection:
         """Validate the model that training starts from, and save it as the best so far; it is not averaged."""
         if self._score(state):
             state.validated_start = True
-            self._save(self.run.best, state)
-            self._snapshot = None  # written, it leaves the memory: nothing else saves the start
-
-    def _save(self, folder: Path, state: TrainState) -> None:
-        """Save the current model, if this process is the one that writes."""
-        if self.ranks.is_first:
-            self.keeper.save(folder, self._current_snapshot(state))
-
-    def _current_snapshot(self, state: TrainState) -> Snapshot:
-        """Return a copy of the current model, taken once for all the folders in which it is saved."""
-        # After a return to `last/`, an update has the number of an earlier one, and other weights.
-        version = state.update, state.returns
-        if self._snapshot is None or self._snapshot[0] != version:
-            self._snapshot = version, self.snapshots.take(self._scores(state))
-        return self._snapshot[1]
+            self._save(self.run.best, self._scores(state))
 
     def save_last(self, state: TrainState, resume_state: ResumeState) -> None:
         """Save the model as `last/`, to resume from."""
-        if self.ranks.is_first:
-            self.keeper.save(self.run.last, self._current_snapshot(state).with_state(resume_state))
-        self._snapshot = None
+        self._save(self.run.last, self._scores(state), resume_state)
+
+    def _save(self, folder: Path, scores: dict[str, Any], resume_state: ResumeState | None = None) -> None:
+        """Write the current model, if this process is the one that writes; TolkaError where it cannot be written."""
+        # Training waits. To write `last/` in a thread took a copy of all weights, and saved 0.4 % of the time.
+        if not self.ranks.is_first:
+            return
+        # A run's folder that the user has deleted must not come back with a single model in it.
+        self.run.check_there()
+        with must_be_written(folder):
+            self.snapshots.take(scores, resume_state).write(folder)
+        if folder == self.run.last:
+            self.run.mark_saved()
+        return_freed_memory()  # of what was copied from a GPU, or merged
+        self.callback.on_save(folder)
 
     def keeps_regularly(self, state: TrainState) -> bool:
         """Return whether trainer.keep_every asks for this update's checkpoint."""
         return bool(self.config.keep_every) and state.update % self.config.keep_every == 0
-
-    def drop_superseded(self, state: TrainState) -> None:
-        """Delete superseded checkpoints, once everything queued is written."""
-        # A copy: the job runs later, when `kept` may have changed.
-        kept = tuple(state.kept)
-        self.keeper.queue(lambda: self.run.drop_checkpoints(kept))
 
     def _score(self, state: TrainState, mean_of: Sequence[int] = ()) -> bool:
         """Validate the current model and record the result; return whether it is the best so far."""
@@ -144,15 +136,19 @@ class ModelSelection:
         for detail in result.details:
             self.run.log(detail)
         self.watch.validation(state.update, result)
+        name = f"samples/{state.update:07d}{'-mean' if mean_of else ''}.txt"
+        path = self.run.leave(name, "".join(f"{translation}\n" for translation in result.translations))
+        samples = [f"samples of the last validation ({path}):", *map(str, result.samples)]
+        self.samples = "\n".join(samples) if result.samples else ""
         self.callback.on_validation(line, result)
         return better
 
     def save_checkpoint(self, state: TrainState, value: float | None = None) -> None:
         """Save a checkpoint, and select those to keep. value: of trainer.metric, if the model was validated.
 
-        Folders of dropped checkpoints are deleted by `drop_superseded`, once `last/` no longer refers to them.
+        Folders of dropped checkpoints are deleted later, once `last/` no longer refers to them.
         """
-        self._save(self.run.checkpoint(state.update), state)
+        self._save(self.run.checkpoint(state.update), self._scores(state))
         checkpoints = {**state.kept, str(state.update): value}
         state.kept = to_keep(checkpoints, state.kept_nll, self.config)
         state.kept_nll = {update: nll for update, nll in state.kept_nll.items() if update in state.kept}
@@ -162,7 +158,6 @@ class ModelSelection:
         if self.config.average < 2 or state.averaged_at == state.update:
             return False
         # The first rank's files have to be whole before any rank reads them.
-        self.keeper.wait()
         self.ranks.wait()
         wanted = map(int, to_average(state.kept, self.config))
         updates = self.ranks.of_first(sorted(update for update in wanted if self.run.checkpoint(update).is_dir()))
@@ -175,8 +170,8 @@ class ModelSelection:
         stale, latest = state.stale, self._latest
         with preserved_weights(self.objective.model), suppress(GivenUpError):
             self.objective.model.load_state_dict(mean, strict=False)
-            if self._score(state, updates) and self.ranks.is_first:
-                self.keeper.save(self.run.best, self.snapshots.take(self._scores(state, updates)))
+            if self._score(state, updates):
+                self._save(self.run.best, self._scores(state, updates))
             state.averaged_at = state.update
         state.stale, self._latest = stale, latest
         return state.averaged_at == state.update
@@ -188,3 +183,22 @@ class ModelSelection:
         if self._latest.directions:
             scores["directions"] = {code: dict(each) for code, each in self._latest.directions.items()}
         return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores
+
+
+def to_keep(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> dict[str, float | None]:
+    """Select the checkpoints to keep: those to be averaged, the best ones, and one every trainer.keep_every updates.
+
+    nll: update -> validation loss, as far as known; it breaks ties, and then the newer one is better.
+    """
+    values = {update: value for update, value in checkpoints.items() if value is not None}
+    ranks = {update: (model_rank(config.metric, values[update], nll.get(update)), int(update)) for update in values}
+    best = sorted(ranks, key=lambda update: ranks[update], reverse=True)[: config.keep_best]
+    regular = [update for update in checkpoints if config.keep_every and int(update) % config.keep_every == 0]
+    wanted = {*to_average(checkpoints, config), *best, *regular}
+    return {update: value for update, value in checkpoints.items() if update in wanted}
+
+
+def to_average(checkpoints: Checkpoints, config: TrainerConfig) -> list[str]:
+    """Return the updates of the last validated checkpoints, as many as trainer.average says, the newest first."""
+    validated = (update for update, value in checkpoints.items() if value is not None)
+    return sorted(validated, key=int, reverse=True)[: config.average]

@@ -15,8 +15,6 @@ from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.base import Seq2Seq
 from tolka.tokenizer.tokenizer import Tokenizer
 
-_LARGE = 1e9  # bytes; of weights that take seconds to write, and minutes to validate
-
 
 @dataclass(frozen=True)
 class Snapshots:
@@ -30,14 +28,10 @@ class Snapshots:
     run: Path
     store: str
 
-    def take(self, scores: dict[str, Any]) -> Snapshot:
-        """Return the model as it is now, with its model card; a copy, unless it is a large one on a CPU."""
+    def take(self, scores: dict[str, Any], state: ResumeState | None = None) -> Snapshot:
+        """Return the model as it is now, with its model card, to be written before training changes the weights."""
         card, all_scores = model_card(self.config, self.facts, scores), {**scores, "facts": dict(self.facts)}
-        # Copies of a large one, and of its optimizer's moments, would need as much memory again.
-        weights = list(self.model.parameters())
-        is_large = sum(weight.numel() * weight.element_size() for weight in weights) > _LARGE
-        copy = not is_large or weights[0].device.type != "cpu"
-        return snapshot(self.model, self.tokenizer, self.config, self.sources, all_scores, card, copy)
+        return snapshot(self.model, self.tokenizer, self.config, self.sources, all_scores, card, state)
 
     def last_state(self) -> ResumeState:
         """Return the resume state in `last/`; ConfigError if the text has changed."""

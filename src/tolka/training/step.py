@@ -18,7 +18,7 @@ from tolka.losses.cross_entropy import Objective
 from tolka.model_directory.read import ResumeState
 from tolka.nn.lora import has_adapters
 from tolka.optim.optimizer_state import MOMENTS, load_state_tensors, state_tensors
-from tolka.system.device import Precision, matmul_speed
+from tolka.system.device import Precision
 from tolka.system.memory import is_out_of_memory
 from tolka.system.randomness import preserve_torch_random, random_state, set_random_state
 from tolka.training.averaging import Ema
@@ -94,15 +94,6 @@ class TrainStep:
             self._latest.record(torch.cuda.current_stream(nll.device))
         return UpdateResult(nll, applied, tokens, splits, starved)
 
-    def tokens_at_peak(self) -> float:
-        """Return the tokens a second at which the ranks' GPUs would do nothing but multiply matrices; 0 on a CPU."""
-        device, dtype = self.precision.device, torch.float32 if self.precision.name == "fp32" else self.precision.dtype
-        if device.type == "cpu":
-            return 0.0
-        # 6 FLOP a weight and token, forward and backward (Kaplan et al. 2020, section 2.1).
-        flop = 6 * self.objective.model.parameter_count()
-        return self.parallel.ranks.size * matmul_speed(device, dtype) / flop
-
     @contextmanager
     def memory_filled(self) -> Iterator[None]:
         """Allocate what training will hold during a block: the optimizer's moments and a gradient."""
@@ -126,17 +117,10 @@ class TrainStep:
 
     def fits_in_memory(self, batch: Batch) -> bool:
         """Return whether the batch fits into memory in one piece; nothing else changes."""
-        fits = True
-        with preserve_torch_random(self.precision.device):
-            try:
-                self._pass(Share(batch, batch.tokens), batch.tokens)
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                fits = False
-        self.optimizer.zero_grad()
-        torch.cuda.empty_cache()
-        return fits
+        before = self._most_positions
+        splits = self.rehearse(batch)
+        self._most_positions = before
+        return splits == 0
 
     def _gradient(self, shares: Sequence[Share], divisor: float, rehearsed: bool = False) -> tuple[Tensor, int]:
         """Accumulate the gradient of all batches' losses / divisor; return their nll, and how many splits it took.

@@ -10,7 +10,6 @@ from tolka.model_directory.read import ResumeState
 from tolka.optim.schedules.base import LearningRate
 from tolka.system.progress import bar
 from tolka.training.callbacks import Callback
-from tolka.training.checkpoint_writer import CheckpointWriter
 from tolka.training.data_position import DataPosition
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
@@ -42,25 +41,25 @@ class Trainer:
         validator: Validates,
         snapshots: Snapshots,
         callback: Callback,
+        chosen: Collection[str] = (),
     ) -> None:
         """data: gives the batches of each update. validator: scores the model.
 
         snapshots: copies the model to be saved, and reads `last/`. callback: is called after updates, validations and
-        saves.
+        saves. chosen: see Stopping.
         """
         self.config, self.step, self.rate, self.data, self.run = config, step, rate, data, run
         self.validator, self._snapshots = validator, snapshots
         self._ranks = step.parallel.ranks
         self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
-        self._stopping = stopping = Stopping(config, self._ranks, self._clock, rate, run.log)
-        self._skipped = SkippedUpdates(data, run, step.scaler)
+        self._stopping = stopping = Stopping(config, self._ranks, self._clock, rate, run.log, chosen)
+        self._skipped = SkippedUpdates(run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
-        name, peak = data.loader.round, step.tokens_at_peak()
-        self._log = TrainingLog(config, run, watch, self._clock, name, stopping.last_updates, callback, peak)
-        self._keeper = keeper = CheckpointWriter(run, callback.on_save)
+        name = data.loader.round
+        self._log = TrainingLog(config, run, watch, self._clock, name, stopping.last_updates, callback)
         self._selection = ModelSelection(
-            config, step.parallel, run, keeper, validator, snapshots, watch, self._clock, stopping.check_stop, callback
+            config, step.parallel, run, validator, snapshots, watch, self._clock, stopping.check_stop, callback
         )
         self._beginning: ResumeState | None = None  # until `last/` is saved
 
@@ -68,6 +67,11 @@ class Trainer:
     def loader(self) -> Batches:
         """The batches that training reads."""
         return self.data.loader
+
+    @property
+    def samples(self) -> str:
+        """The sample translations of the last validation, as text; "" if there are none."""
+        return self._selection.samples
 
     def stop(self, reason: str) -> None:
         """Request a stop after the current update, with `last/` saved; safe to call from a signal handler.
@@ -119,16 +123,8 @@ class Trainer:
         # Asked again: a signal may have come during the last validation.
         if self._stopping.stop_reason:
             self._save_last_if_good()
-        self._finish_saving()
         self.run.log(f"training ends at update {self.state.update}: {self._stopping.stop_reason or reason}")
         return self.state
-
-    def expect(self, updates: int, chosen: Collection[str] = ()) -> None:
-        """Have the log say how long this takes, as is usual for such a training; nothing for 0.
-
-        chosen: see Stopping.
-        """
-        self._log.usual_updates, self._stopping.chosen = updates, chosen
 
     def _next_update(self) -> None:
         """Apply an update; report, validate and save what is due after it."""
@@ -143,7 +139,6 @@ class Trainer:
         except TolkaError as error:
             self.run.log(str(error))
             self._save_last_if_good()
-            self._finish_saving()
             raise
         # Within `_rolling_back`, a check that finds NaN or inf in too many updates returns to the last good state.
         with self._rolling_back():
@@ -152,7 +147,6 @@ class Trainer:
             self._log.report(self.state, self.step.rate)
             if not self._validate_if_due():
                 self._keep_and_save()
-        self._keeper.report()
 
     def _save_last_if_good(self) -> None:
         """Save `last/`, but not before the first update, nor in a row of skipped ones."""
@@ -160,11 +154,6 @@ class Trainer:
             self._skipped.check(self.state)
         if self.state.update and not self._skipped.spoils(self.state):
             self._save_last()
-
-    def _finish_saving(self) -> None:
-        """Wait for the checkpoint writer; TolkaError when something could not be written."""
-        self._keeper.wait()
-        self._keeper.report()
 
     def _finish(self) -> None:
         """Validate the last update if that is not done yet, and average checkpoints."""
@@ -214,7 +203,6 @@ class Trainer:
 
     def _train_step(self, window: Window) -> UpdateResult:
         """Apply one update of the weights."""
-        position = self.state.epoch, self.state.batch
         shares = self.data.shares(self.state)
         self.state.update += 1
         # Halved once for each return to `last/`: with the same rate the same updates would fail again.
@@ -222,7 +210,7 @@ class Trainer:
         rate *= 0.5**self.state.returns
         result = self.step(self.state.update, rate, shares)
         window.add(result)
-        self._skipped.add(self.state.update, position, result.applied)
+        self._skipped.add(self.state.update, result.applied)
         self.state.tokens += result.tokens
         if result.splits:
             self.state.splits += result.splits
@@ -246,13 +234,10 @@ class Trainer:
             raise TolkaError(
                 f"{why}, up to update {failed_at}, also after {_RETURNS} attempts at lower rates: try a lower "
                 f"optimizer.lr, a longer scheduler.warmup or trainer.precision=fp32; "
-                f"the text is in {self.run.path / 'skipped'}; {self.run.last} is from before, if it exists"
+                f"{self.run.last} is from before, if it exists"
             )
         self._skipped.forget()
-        self._keeper.wait()
-        # The first rank alone writes; what it has on disk decides for all.
-        has_last = self._ranks.of_first(self._keeper.has(self.run.last))
-        saved = self._snapshots.last_state() if has_last or self._beginning is None else self._beginning
+        saved = self._snapshots.last_state() if self._beginning is None else self._beginning
         self.loader.load_state(saved.facts.get("loader", {}))
         self.resume(saved)
         self.state.returns, self.state.skipped, self.state.skipped_in_row = returns, skipped, 0
@@ -265,7 +250,6 @@ class Trainer:
         """Validate the model, and save it as `last/`, and as `best/` if it is; ends early if a stop is requested."""
         # A NaN that was not noticed yet must not be validated, nor saved as the last good state.
         self._skipped.check(self.state)
-        self._keeper.wait()
         # Not at the end of a training: a longer run that resumes from here has no validation, nor a new window, there.
         if self.state.update % self.config.validate_every == 0:
             self._log.window = Window()
@@ -274,18 +258,16 @@ class Trainer:
         # Not so after a stop, which ends a validation early: a resumed run begins with it.
         if self.state.validated_at == self.state.update and not self._skipped.spoils(self.state):
             self._save_last()
-            self._selection.drop_superseded(self.state)
+            self.run.drop_checkpoints(self.state.kept)
 
     def _save_last(self) -> None:
-        # Memory holds one snapshot at a time, and `has` knows what is written.
-        self._keeper.wait()
-        if self._ranks.of_first(self._keeper.has(self.run.last)):
-            self._beginning = None
         self.state.seconds = self._clock.seconds
         # Before `smoothed`, which puts the moving average in the weights' place.
         saved = self.step.parallel.gathered(self.resume_state())
         with self.step.smoothed():
             self._selection.save_last(self.state, saved)
+        self._ranks.wait()  # the first rank alone writes what all of them may return to
+        self._beginning = None
         self._stopping.mark_saved()
 
     def resume_state(self) -> ResumeState:

@@ -11,8 +11,6 @@ from tolka.training.state import Clock, TrainState, Window
 from tolka.training.warning_signs import Watch
 
 _FIRST_LINE_SECONDS = 10.0
-_PACE_SECONDS = 10.0  # after the first updates, until the pace is told
-_OTHER_PACE = 1.5  # times as slow, or as fast: a forecast is taken back
 
 
 class TrainingLog:
@@ -30,22 +28,16 @@ class TrainingLog:
         round_name: str,
         last_updates: Callable[[TrainState], tuple[int, int]],
         callback: Callback,
-        peak: float = 0.0,
     ) -> None:
-        """round_name: what a pass over the text is called, as in `Batches`. last_updates: as in `Stopping`.
-
-        peak: tokens a second at which GPUs would do nothing but multiply matrices, 0 if that is not known.
-        """
+        """round_name: what a pass over the text is called, as in `Batches`. last_updates: as in `Stopping`."""
         self._config, self._run, self._watch, self._clock = config, run, watch, clock
-        self._round, self._last_updates, self._callback, self._peak = round_name, last_updates, callback, peak
+        self._round, self._last_updates, self._callback = round_name, last_updates, callback
         self.window, self.on_bar = Window(), ""
-        self.usual_updates = 0  # after which such a training ends; 0 if nobody knows
         self.begin()
 
     def begin(self) -> None:
         """Note that training begins now, and has no line yet."""
         self._has_line, self._began_at = False, time.perf_counter()
-        self._pace = 0.0  # that was told
 
     def report(self, state: TrainState, rate: float) -> None:
         """Report the latest updates if that is due; nothing if all of them were skipped. rate: of the last one."""
@@ -63,31 +55,10 @@ class TrainingLog:
             left = f"{most:.1f}" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f}"
             self._run.log(self._in_words(line, ends[1], left), on_bar=is_due)
             self.on_bar = f"nll {line['train_loss']:.3f}, {left} min left"
-            self._forecast(state, least, most)
             if is_due:
                 self._callback.on_update(line, most)
         if is_due:
             self.window = Window()
-
-    def _forecast(self, state: TrainState, least: float, most: float) -> None:
-        """Log how long training takes, once the pace is known, and again where that was wrong.
-
-        least, most: minutes that are left.
-        """
-        if not state.paced_from or state.seconds < state.paced_from + _PACE_SECONDS:
-            return
-        pace, told = state.pace, self._pace
-        if told / _OTHER_PACE < pace < told * _OTHER_PACE:
-            return
-        self._pace = pace
-        if f"{least:.1f}" != f"{most:.1f}":
-            wrong = f"an update takes {pace:.2g} s, not {told:.2g} as before: " if told else ""
-            without = "" if state.validated_at else ", without validations"
-            usual = (self.usual_updates - state.update) * pace / 60
-            about = f"; about {usual:.1f} are usual for such a text" if least < usual < most else ""
-            self._run.log(
-                f"{wrong}training takes at least {least:.1f} and at most {most:.1f} minutes from here{without}{about}"
-            )
 
     def _line(self, state: TrainState, rate: float) -> dict[str, Any] | None:
         """Return a line for metrics.jsonl; None if all updates were skipped."""
@@ -108,9 +79,8 @@ class TrainingLog:
     def _in_words(self, line: Mapping[str, Any], last: int, left: str) -> str:
         speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
         figures = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
-        if self._peak:
-            idle = self.window.starved / self.window.updates
-            figures += f", {line['tokens_per_second'] / self._peak:.0%} of the GPU's peak, idle before {idle:.0%}"
+        if self.window.starved:
+            figures += f", GPU idle before {self.window.starved / self.window.updates:.0%}"
         times = f"{line['seconds'] / 60:.1f} min, {left} left"
         return f"update {line['update']} of {last}: {figures}, {times}"
 

@@ -17,7 +17,7 @@ class OptimizerConfig(ABC):
     """Options of one optimizer."""
 
     lr: float = setting(
-        0.001, needs=("scheduler.uses_lr", "a schedule whose peak it is (this one has scheduler.lr_init)")
+        0.001, needs=("scheduler.USES_LR", "a schedule whose peak it is (this one has scheduler.lr_init)")
     )
     """the peak learning rate of every schedule (scheduler=noam takes its own lr_init instead)"""
 

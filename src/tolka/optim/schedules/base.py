@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from tolka.errors import ConfigError
 from tolka.options.checks import zero_or_more
@@ -12,6 +13,9 @@ from tolka.options.registry import Registry
 class SchedulerConfig(ABC):
     """Options of one schedule."""
 
+    USES_LR: ClassVar[bool] = True
+    """Whether optimizer.lr is the peak; otherwise the rate follows from the schedule alone."""
+
     warmup: int = 400
     """updates over which the rate rises to its peak"""
 
@@ -21,11 +25,6 @@ class SchedulerConfig(ABC):
     @abstractmethod
     def rate(self, step: int, peak: float) -> float:
         """Return the learning rate of update `step` (from 1). peak: optimizer.lr."""
-
-    @property
-    def uses_lr(self) -> bool:
-        """Whether optimizer.lr is the peak; otherwise the rate follows from the schedule alone."""
-        return True
 
     @property
     def by_wall_time(self) -> bool:

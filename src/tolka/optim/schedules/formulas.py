@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tolka.errors import ConfigError
 from tolka.optim.schedules.base import SCHEDULERS, EndingConfig, SchedulerConfig
@@ -39,6 +40,8 @@ class InverseSqrtConfig(SchedulerConfig):
 class NoamConfig(SchedulerConfig):
     """The formula of Vaswani et al. (2017, section 5.3), whose lr_init is d_model ** -0.5."""
 
+    USES_LR: ClassVar[bool] = False
+
     name: str = "noam"
     """the kind of schedule: noam"""
     warmup: int = 4000
@@ -55,11 +58,6 @@ class NoamConfig(SchedulerConfig):
         """Return lr_init * min(step ** -0.5, step * warmup ** -1.5); `peak` is not used."""
         # The two terms are equal at step = warmup, the peak.
         return float(self.lr_init * min(step**-0.5, step * max(self.warmup, 1) ** -1.5))
-
-    @property
-    def uses_lr(self) -> bool:
-        """False: the peak is lr_init / sqrt(warmup)."""
-        return False
 
 
 @SCHEDULERS.register("linear")

@@ -94,7 +94,7 @@ def _prefix_table(wishes: Wishes, limits: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class BannedPhrases:
-    """Banned phrases of one length m, sorted by their last token but one.
+    """Banned phrases of one length m.
 
     ids (P, m); where (all sentences,): whether they are banned there; None where they are in all.
     """
@@ -107,38 +107,22 @@ class BannedPhrases:
 
         tokens (B, k, t). sentences (B,): the number of each sentence in the batch at the start.
         """
-        length = self.ids.size(1)
+        ids, before = self.ids, self.ids.size(1) - 1
         # Single tokens that are banned everywhere need no look at the hypotheses.
-        if length == 1 and self.where is None:
-            log_p.index_fill_(2, self.ids[:, 0], NEVER)
+        if not before and self.where is None:
+            log_p.index_fill_(2, ids[:, 0], NEVER)
             return
-        if tokens.size(2) < length - 1:
+        if tokens.size(2) < before:
             return
-        # Few phrases share their last token but one with a hypothesis's end: only those are compared further.
-        rows, phrases = self._rows(tokens)
-        matches = torch.ones_like(rows, dtype=torch.bool)
-        for place in range(length - 2):
-            others = tokens[..., tokens.size(2) - length + 1 + place].flatten()
-            matches &= others[rows] == self.ids[phrases, place]
+        if before:
+            # Few phrases of a long list have the last token of any hypothesis as their last but one.
+            ends = torch.zeros_like(log_p[0, 0], dtype=torch.bool).index_fill_(0, tokens[..., -1].flatten(), True)
+            ids = ids[ends[ids[:, -2]]]
+        matches = (tokens[:, :, None, tokens.size(2) - before :] == ids[:, :-1]).all(dim=-1)  # (B, k, P)
         if self.where is not None:
-            matches &= self.where[sentences[rows // tokens.size(1)]]
-        rows, phrases = rows[matches], phrases[matches]
-        log_p[rows // tokens.size(1), rows % tokens.size(1), self.ids[phrases, -1]] = NEVER
-
-    def _rows(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the pairs of a hypothesis, as a row of B * k, and a phrase whose last token but one ends it."""
-        count = tokens.size(0) * tokens.size(1)
-        if self.ids.size(1) == 1:
-            first = torch.zeros(count, dtype=torch.long, device=tokens.device)
-            end = first + len(self.ids)
-        else:
-            known, last = self.ids[:, -2].contiguous(), tokens[..., -1].flatten().contiguous()
-            first, end = torch.searchsorted(known, last), torch.searchsorted(known, last, right=True)
-        # Row r has the phrases first[r] .. end[r] - 1: all pairs side by side, without a loop over rows.
-        counts = end - first
-        rows = torch.arange(count, device=tokens.device).repeat_interleave(counts)
-        offset = first - (counts.cumsum(0) - counts)
-        return rows, torch.arange(len(rows), device=tokens.device) + offset[rows]
+            matches &= self.where[sentences][:, None, None]
+        sentence, hypothesis, phrase = matches.nonzero(as_tuple=True)
+        log_p[sentence, hypothesis, ids[phrase, -1]] = NEVER
 
 
 def banned_phrases(wishes: Wishes, device: torch.device) -> list[BannedPhrases]:
@@ -157,7 +141,7 @@ def banned_phrases(wishes: Wishes, device: torch.device) -> list[BannedPhrases]:
 
 @lru_cache(_LISTS_CACHED)
 def _cached_tables(banned: tuple[Ids, ...]) -> list[Tensor]:
-    """Return the ids of the phrases, those of one length together, by their last token but one."""
+    """Return the ids of the phrases, those of one length together."""
     # Found again by the hash of all ids: 0.15 ms a batch for 10000 phrases.
     of_length: dict[int, list[Ids]] = {}
     for phrase in set(banned):
@@ -166,4 +150,4 @@ def _cached_tables(banned: tuple[Ids, ...]) -> list[Tensor]:
             raise DataError("a banned phrase has no subwords: leave it out")
         of_length.setdefault(len(phrase), []).append(phrase)
     with torch.inference_mode(False):  # the next call may not be in that mode
-        return [torch.tensor(sorted(each, key=lambda phrase: phrase[-2:])) for _, each in sorted(of_length.items())]
+        return [torch.tensor(each) for _, each in sorted(of_length.items())]
