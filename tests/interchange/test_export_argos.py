@@ -65,7 +65,7 @@ def without_bytes(folder: Path) -> Path:
     tensors = load_file(folder / WEIGHTS)
     for rows in (BYTES, slice(EOS)):  # and <pad> and <s>
         tensors["output_bias"][rows] -= 50.0
-    tensors["output_bias"][EOS] += 4.0
+    tensors["output_bias"][EOS] += 2.0
     save_file(tensors, folder / WEIGHTS)
     (folder / MANIFEST).unlink()
     write_manifest(folder, TrainingSources(40, 0.0))

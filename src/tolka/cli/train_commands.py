@@ -9,7 +9,6 @@ from typing import Any
 
 from tolka.cli.common import DONE, Parser
 from tolka.errors import ConfigError, DataError
-from tolka.formats.hub import local_folder
 from tolka.model_directory.names import check_outside, model_path
 from tolka.system.progress import say
 
@@ -103,6 +102,7 @@ def _import(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     from tolka.config.plugins import load_plugins
+    from tolka.formats.hub import local_folder
 
     others = [local_folder(model_path(each)) for each in options.others if "=" not in each]
     settings = load_plugins([each for each in options.others if "=" in each], say)
@@ -257,6 +257,9 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         if os.path.lexists(options.output):  # a link to nothing, too
             raise ConfigError(f"{options.output} is there already; name another {kind} to write")
         check_outside(options.output, models)
+
+    from tolka.formats.hub import local_folder
+
     options.models = list(map(local_folder, models))
     command.run(options)
     if writes:
