@@ -19,6 +19,7 @@ from tolka.jobs.options import InputConfig, OutputConfig
 from tolka.metrics.options import MetricsConfig
 from tolka.options.settings import LISTED
 from tolka.report.page import ReportConfig
+from tolka.serve.options import LimitsConfig
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tracking.options import TrackingConfig
@@ -64,6 +65,7 @@ FILES: dict[str, Any] = {
     "input/default": InputConfig(),
     "output/default": OutputConfig(),
     "files/default": FilesToScore(),
+    "limits/default": LimitsConfig(),
 }
 
 

@@ -1,4 +1,4 @@
-"""The three commands: arguments in, one api call, exit code out. Nothing heavy is imported before it is needed."""
+"""The commands: arguments in, one api call, exit code out. Nothing heavy is imported before it is needed."""
 
 from functools import partial
 from typing import NoReturn
@@ -21,3 +21,4 @@ def _run_command(module: str) -> NoReturn:
 mt_train = partial(_run_command, "train")
 mt_translate = partial(_run_command, "translate")
 mt_eval = partial(_run_command, "evaluate")
+mt_serve = partial(_run_command, "serve")

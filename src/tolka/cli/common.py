@@ -21,7 +21,7 @@ DONE, FAILED = 0, 1
 _TEMPORARY = re.compile(r"(^|/)\.([^/]+?)(?:\.[0-9a-f]{8}(?:\.partial)?|\.partial(?:\.json)?)(?=/|$)")
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
 
-_SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "evaluate"}  # files of configs/
+_SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "evaluate", "mt-serve": "serve"}
 
 
 def own_process(command: Callable[[Sequence[str]], int]) -> NoReturn:

@@ -58,7 +58,7 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
 
 
 def unknown_key(key: str, value: str, name: str) -> str:
-    """Return the complaint about a key that is not there. name: of the command: train, translate or evaluate."""
+    """Return the complaint about a key that is not there. name: of the command: train, translate, evaluate or serve."""
     group, _, option = key.partition(".")
     if option and key in known_keys(name):  # of another kind, as model.heads beside model=lstm
         kinds = [kind for kind in choices_of(group) if option in preset(group, kind)]
@@ -89,4 +89,5 @@ def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
 
 def help_command(name: str) -> str:
     """Return the command that lists every setting of configs/<name>.yaml."""
-    return {"translate": "mt-translate --help", "evaluate": "mt-eval --help"}.get(name, "mt-train --help")
+    commands = {"translate": "mt-translate", "evaluate": "mt-eval", "serve": "mt-serve"}
+    return f"{commands.get(name, 'mt-train')} --help"

@@ -1,4 +1,4 @@
-"""What the groups of mt-translate's configuration are built from; needs no torch."""
+"""What the groups of the configurations of mt-translate and mt-serve are built from; needs no torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from tolka.options.parsing import brief, build
 from tolka.options.registry import Registry
 from tolka.options.suggestions import did_you_mean
 from tolka.search.options import SEARCHES
+from tolka.serve.options import LimitsConfig
 
 
 @dataclass(frozen=True)
@@ -55,5 +56,6 @@ class Groups:
 
 
 TRANSLATE_GROUPS = Groups(
-    {"search": SEARCHES}, {"decoding": DecodingConfig, "input": InputConfig, "output": OutputConfig}
+    {"search": SEARCHES},
+    {"decoding": DecodingConfig, "input": InputConfig, "output": OutputConfig, "limits": LimitsConfig},
 )

@@ -37,7 +37,7 @@ _FEWEST = 100  # characters of a sample whose language is told
 
 
 @dataclass
-class _Report:
+class DocumentReport:
     """What became of the texts of a document. left_alone: reason -> number. to_check: for a person to look at."""
 
     path: Path
@@ -101,7 +101,7 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
     # A job on several documents that is resumed goes on behind those that are finished.
     outputs = [(each.output, each.path) for each in planned if each.output and len(planned) > 1]
     finished = {output for output, path in outputs if config.output.resume and _is_newer(output, path)}
-    reports, copied = list[_Report](), 0
+    reports, copied = list[DocumentReport](), 0
     with bar("translating", total, " texts", shown=not job.is_on_screen) as progress:
         work.tick = progress.update
         for each in planned:
@@ -160,7 +160,7 @@ def _check_language(path: Path, sample: str, direction: Direction) -> None:
         )
 
 
-def _windows(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
+def windows(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
     """Yield lists of texts of which `size` are to be translated, or fewer in the last one."""
     window, count = list[Text](), 0
     for text in texts:
@@ -188,16 +188,16 @@ class _Work:
         """What a resumed job must have in common with the interrupted one: for it, the whole model is read once."""
         return identity_of(self._config, self._job.models, {})
 
-    def translate(self, planned: Planned, document: Document) -> _Report:
+    def translate(self, planned: Planned, document: Document) -> DocumentReport:
         """Translate a document; what was written of it before is not translated again if the job is resumed."""
         document.direction = Direction(*map(language_tag, self._translator.direction))
-        report = _Report(planned.path, planned.output)
+        report = DocumentReport(planned.path, planned.output)
         with self._kept(planned) as kept, self._opened(planned.output) as out:
             done = [json.loads(line) for line in kept.path.read_bytes().splitlines()] if kept else []
             if kept and done:
                 self._tally.counts.update(kept.state["tally"])
                 self._say(f"resuming {planned.output} after {count_text(sum(map(len, done)), 'text')}")
-            for number, window in enumerate(_windows(document.texts(), self._translator.window)):
+            for number, window in enumerate(windows(document.texts(), self._translator.window)):
                 texts = [text for text in window if not text.reason]
                 if number < len(done):
                     outcomes = [Outcome(*values) for values in done[number]]
@@ -243,7 +243,7 @@ class _Work:
                 self._say(f"note: what is translated is kept in {file.path}; the same command continues there")
             file.close()
 
-    def notes(self, reports: Sequence[_Report]) -> Iterator[str]:
+    def notes(self, reports: Sequence[DocumentReport]) -> Iterator[str]:
         """Yield what became of the documents, and what a person should look at."""
         yield from (report.line() for report in reports)
         yield from self._tally.notes()

@@ -58,6 +58,11 @@ class JsonLines(Format):
     def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
         if self._attention:
             self._attention.alignments(results, are_wanted=False)
+        for values in self.values(results):
+            yield json_text(values, ensure_ascii=False)
+
+    def values(self, results: Sequence[LineResult]) -> Iterator[dict[str, Any]]:
+        """Yield the object of each line as plain values."""
         self.flagged = []
         candidates = [each for result in results for each in result.translation.candidates]
         all_scores, alignments = iter(self._token_scores(results, candidates)), iter(self._alignments(candidates))
@@ -74,10 +79,7 @@ class JsonLines(Format):
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
             self.flagged.append(flags)
             value = quality and {quality.kind: rounded_score(quality.value)}
-            yield json_text(
-                {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": flags},
-                ensure_ascii=False,
-            )
+            yield {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": flags}
 
     def last_notes(self) -> Iterator[str]:
         yield from super().last_notes()

@@ -42,6 +42,11 @@ def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence
     )
 
 
+def join_server_page(models: Sequence[Mapping[str, Any]], abilities: Mapping[str, Any]) -> str:
+    """Return the page of a server. models: title, directions, verdict and card of each. abilities: what it can do."""
+    return ""
+
+
 def join_modules(names: Sequence[str]) -> str:
     """Return one script of modules of `tolka/page/`, without their imports and exports."""
     text = "".join(_page_file(f"{name}.js") for name in names)

@@ -1,0 +1,106 @@
+"""The process of a server: its socket, its signals, and its end."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from tolka.errors import ConfigError, TolkaError
+from tolka.jobs.options import TranslateConfig
+from tolka.serve.app import Application
+from tolka.serve.models import ServedModels
+from tolka.serve.options import LimitsConfig
+from tolka.serve.suggestions import Suggestions
+from tolka.system.progress import Say
+
+_MOST_CONNECTIONS = 1000
+_LAST_SECONDS = 20  # that requests have to be answered once the server is asked to stop
+
+
+def serve(
+    names: Sequence[Sequence[Path]],
+    config: TranslateConfig,
+    limits: LimitsConfig,
+    host: str,
+    port: int,
+    token: str,
+    suggestions: Path | None,
+    say: Say,
+) -> None:
+    """Answer requests until SIGINT or SIGTERM; SIGHUP opens the models again.
+
+    names: the folders of each model, of which several translate together. port: 0 = any that is free. token: that
+    requests must have; "" = none. suggestions: the file of corrections; None = they are refused. say: receives notes.
+    TolkaError, in one line, for a model that cannot be opened and a port that is not free.
+    """
+    listening = _listening(host, port)
+    with listening:
+        models = ServedModels.open(names, config, say)
+        kept = Suggestions(suggestions, [each["code"] for each in models.languages()]) if suggestions else None
+        application = Application(models, limits, token, kept, say)
+
+        async def reload() -> None:
+            try:
+                application.models = await asyncio.to_thread(ServedModels.open, names, config, say)
+            except TolkaError as error:
+                say(f"warning: the models stay as they are: {error}")
+                return
+            application.metrics.reloads += 1
+            say("the models have been opened again")
+
+        options = uvicorn.Config(
+            application.guarded(host),
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_graceful_shutdown=_LAST_SECONDS,
+        )
+        address = f"[{host}]" if ":" in host else host
+        say(f"http://{address}:{listening.getsockname()[1]} answers; Ctrl-C stops it")
+        try:
+            _Server(options, reload).run(sockets=[listening])
+        finally:
+            application.documents.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address; ConfigError if nothing can."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"--host {host} --port {port}: {reason}; --port 0 takes any port that is free") from None
+
+
+class _Server(uvicorn.Server):
+    """A server whose signals end it with exit code 0, or call `reload`."""
+
+    def __init__(self, options: uvicorn.Config, reload: Callable[[], Any]) -> None:
+        super().__init__(options)
+        self._reload, self._tasks = reload, set[asyncio.Task[None]]()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+
+        def reload(number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(lambda: self._tasks.add(loop.create_task(self._reload())))
+
+        handlers: dict[int, Any] = {signal.SIGINT: self.handle_exit, signal.SIGTERM: self.handle_exit}
+        if hasattr(signal, "SIGHUP"):
+            handlers[signal.SIGHUP] = reload
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

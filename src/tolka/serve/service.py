@@ -1,0 +1,157 @@
+"""What a server does with texts: translate them, together with those of other requests, within its limits."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from tolka.documents.html import Html
+from tolka.jobs.formats import LineResult, rounded_score
+from tolka.jobs.json_lines import JsonLines
+from tolka.search.options import BeamConfig, SearchConfig
+from tolka.serve.documents import translated
+from tolka.serve.guard import Capacity, RefusedError
+from tolka.serve.metrics import Metrics
+from tolka.serve.options import LimitsConfig
+from tolka.translation.request import Request
+from tolka.translation.results import Translation
+from tolka.translation.splitting import sentences, separator_between
+from tolka.translation.translator import Translator
+
+_LINE_END = re.compile(r"\r\n?|\n")
+_AT_ONCE = 256  # texts: a request of more does not keep others waiting
+
+
+class Service:
+    """Translates texts for requests."""
+
+    def __init__(self, limits: LimitsConfig, metrics: Metrics) -> None:
+        self.limits, self._metrics = limits, metrics
+        self.capacity = Capacity(limits.waiting)
+
+    @asynccontextmanager
+    async def admitted(self, texts: Sequence[str], search: SearchConfig) -> AsyncIterator[None]:
+        """Keep within the limits what is done with texts; RefusedError for too much, and after limits.seconds."""
+        characters = sum(len(text) + 1 for text in texts)
+        if characters > self.limits.characters:
+            raise RefusedError(
+                413,
+                f"{characters} characters at once, of at most {self.limits.characters} (limits.characters)",
+            )
+        # A translation of any length, from a request, would keep the others waiting.
+        if max(search.width, search.returned) > self.limits.hypotheses or search.limit(100) > BeamConfig().limit(100):
+            raise RefusedError(
+                400,
+                f"{max(search.width, search.returned)} hypotheses, and translations of up to {search.limit(100)} "
+                f"subwords for 100: at most {self.limits.hypotheses} (limits.hypotheses) and {BeamConfig().limit(100)}",
+            )
+        with self.capacity.reserved(characters):
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    yield
+            except TimeoutError:
+                raise self.capacity.refusal(f"not done within {self.limits.seconds} s (limits.seconds)") from None
+        self._metrics.texts += len(texts)
+        self._metrics.characters += characters
+
+    async def translate(self, translator: Translator[Any], texts: Sequence[str], request: Request) -> list[Translation]:
+        """Translate texts in batches with those of other requests; TolkaError as `Translator.translate`."""
+        translations = list[Translation]()
+        for start in range(0, len(texts), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            asked = replace(request, prefixes=request.prefixes[part])
+            translations += await translator.translate_async(texts[part], asked)
+        return translations
+
+    async def translate_lines(
+        self, translator: Translator[Any], texts: Sequence[str], alternatives: int = 0
+    ) -> list[list[str]]:
+        """Return the translation of each text, whose lines are translated one by one, and then its alternatives."""
+        lines = [text.split("\n") for text in texts]
+        search = _with_alternatives(translator.request.search, alternatives) if alternatives else None
+        request = Request(search, scored=False)
+        every = [line for text in lines for line in text]
+        async with self.admitted(every, search or translator.request.search):
+            remaining = iter(await self.translate(translator, every, request))
+        return [_joined([next(remaining) for _ in text])[: alternatives + 1] for text in lines]
+
+    async def translate_html(self, translator: Translator[Any], texts: Sequence[str]) -> list[str]:
+        """Translate parts of a page, whose markup goes to the words that it belongs to."""
+        async with self.admitted(texts, translator.request.search):
+            return [await asyncio.to_thread(_translate_html, translator, text) for text in texts]
+
+    async def translate_in_detail(
+        self, translator: Translator[Any], texts: Sequence[str], request: Request, details: bool, attention: bool
+    ) -> list[dict[str, Any]]:
+        """Return plain values for each text, as output.format=jsonl has them; see `TranslateRequest`."""
+        async with self.admitted(texts, request.search or translator.request.search):
+            translations = await self.translate(translator, texts, request)
+            return await asyncio.to_thread(_details, translator, texts, translations, details, attention)
+
+
+def _with_alternatives(search: SearchConfig, count: int) -> BeamConfig:
+    """Return a beam search for so many translations beside the best one, with what else is set."""
+    beam = search if isinstance(search, BeamConfig) else BeamConfig()
+    return replace(beam, beam_size=max(beam.beam_size, count + 1), n_best=count + 1)
+
+
+def _joined(lines: Sequence[Translation]) -> list[str]:
+    """Return the translations of a text by those of its lines: of all lines the best, the second ones, and so on."""
+    most = max(len(line.candidates) for line in lines)
+    texts = ["\n".join(line.candidates[min(n, len(line.candidates) - 1)].text for line in lines) for n in range(most)]
+    return [*dict.fromkeys(texts)]
+
+
+class _HtmlText(Html):
+    """A page, or a part of one, that is text already, whatever encoding it names."""
+
+    def declared(self, raw: bytes) -> str:
+        return "utf-8"
+
+
+def _translate_html(translator: Translator[Any], text: str) -> str:
+    document = _HtmlText(Path("q"), stream=BytesIO(text.encode()))
+    parts, _ = translated(document, translator)
+    return b"".join(parts).decode()
+
+
+def _details(
+    translator: Translator[Any],
+    texts: Sequence[str],
+    translations: Sequence[Translation],
+    details: bool,
+    attention: bool,
+) -> list[dict[str, Any]]:
+    if details:
+        results = [LineResult(*each) for each in zip(texts, translations, strict=True)]
+        values = list(JsonLines(translator, None).values(results))
+    else:
+        values = [
+            {"source": text, "hypotheses": [{"text": c.text, "score": rounded_score(c.score)} for c in each.candidates]}
+            for text, each in zip(texts, translations, strict=True)
+        ]
+    maps = translator.attention(translations) if attention else []
+    for value, of_text in zip(values, maps, strict=False):
+        value["attention"] = [each.as_dict() for each in of_text]
+    return values
+
+
+def split_text(translator: Translator[Any], text: str) -> dict[str, list[str]]:
+    """Return the sentences of a text, and what stands before, between and behind their translations."""
+    source, target = translator.direction
+    found, separators = list[str](), [""]
+    for number, line in enumerate(_LINE_END.split(text)):
+        content = line.strip()
+        separator = ("\n" if number else "") + line[: len(line) - len(line.lstrip())]
+        for part in sentences(content, source) if translator.split == "sentences" and content else [content]:
+            separators[-1] += separator
+            separator = ""
+            if part:
+                found.append(part.rstrip())
+                separators.append("")
+                separator = separator_between(part[len(found[-1]) :], True, target)
+    return {"sentences": found, "separators": separators}
