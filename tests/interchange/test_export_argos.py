@@ -241,6 +241,21 @@ def test_the_file_of_the_splitter_is_that_of_its_script() -> None:
     assert len(argos._splitter("en")) == len(splitter.model())
 
 
+def test_what_the_program_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Argos leaves out line feeds at the beginning, for translations that are empty."""
+    program = tmp_path / "argos"
+    monkeypatch.setattr(argos, "_PROGRAM", str(program))
+    for script, expected in (("cat > /dev/null; echo a; echo b_c", ["", "a", "b_c"]), ("exit 3", "exit code 3")):
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        side = argos.ArgosSide(tmp_path / "packages" / "xa_xb", ("xa", "xb"))
+        if isinstance(expected, list):
+            assert side.translate(["x", "y", "z"]) == expected
+            continue
+        with pytest.raises(CheckpointError, match=f"argos cannot translate with the package: {expected}"):
+            side.translate(["x"])
+
+
 @pytest.mark.slow
 def test_the_program_itself(installed: str, made: Path, tmp_path: Path) -> None:
     """Installed and used in a home of its own, whose proxies lead nowhere."""

@@ -91,7 +91,7 @@ def test_what_was_published_is_a_model_by_its_name(
         assert (one.code, one.out) == (0, other.out), one.err
     scored = command("mt-eval", name, f"source={tmp_path / 'texts'}", f"reference={tmp_path / 'texts'}")
     assert (scored.code, "BLEU" in scored.out) == (0, True), scored.err
-    for words in (["quantise"], ["average", trained]):
+    for words in (["quantise"], ["average", str(trained)]):
         outcome = command("mt-train", *words, name, "-o", tmp_path / words[0])
         assert outcome.code == 0, outcome.err
     assert settings_of(name)["run"]["licence"] == "cc-by-4.0"  # as run.init_from reads it

@@ -76,8 +76,8 @@ class ArgosSide(Side):
         )
         found = done.stdout.decode().removesuffix("\n").split("\n")
         if done.returncode or len(found) > len(lines):
-            said = [*done.stderr.decode(errors="replace").strip().splitlines(), f"exit code {done.returncode}"][-2]
-            raise CheckpointError(f"{self.program} cannot translate with the package: {said}")
+            said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+            raise CheckpointError(f"{self.program} cannot translate with the package: {said[-1]}")
         return [""] * (len(lines) - len(found)) + found  # it leaves out line feeds at the beginning
 
     def _by_libraries(self, lines: Sequence[str]) -> list[str]:
