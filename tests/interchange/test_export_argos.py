@@ -155,6 +155,7 @@ def test_tags_of_languages(tmp_path: Path) -> None:
     assert processor_of((folder / "sentencepiece.model").read_bytes()).decode_pieces(["__xa__"]) == ""
 
 
+@pytest.mark.slow
 def test_tags_that_are_typed(tmp_path: Path) -> None:
     write_by_hand(tmp_path / "marian", tags=True)
     import_huggingface(tmp_path / "marian", tmp_path / "in", Direction("en", "gem"), mixed_lines(3), print)
