@@ -99,6 +99,7 @@ def multi30k(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
     """Seconds of training, validations included, and BLEU of the best model."""
     folder = options.out / "multi30k"
     settings = ["experiment=multi30k_best", f"corpus.root={options.corpus}", f"run.dir={folder}", "report.page=false"]
+    settings += ["corpus.valid=valid", "corpus.test=test_2016_flickr"]
     minutes = max(0.5, seconds / 60 - 1)
     settings += [f"trainer.device={options.device}", "batching.tokens=16384", f"trainer.max_minutes={minutes:.1f}"]
     main = "from tolka.cli import mt_train; mt_train()"

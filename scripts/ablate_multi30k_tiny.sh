@@ -8,7 +8,8 @@ change() {
     name=$1
     shift
     mt-train experiment=multi30k_tiny run.name="ablation-$name" trainer.updates=3000 scheduler.horizon=3000 \
-        model.dropout=0.3 trainer.validate_every=1000 trainer.average=0 ${corpus:+"corpus.root=$corpus"} "$@"
+        model.dropout=0.3 trainer.validate_every=1000 trainer.average=0 \
+        ${corpus:+"corpus.root=$corpus" corpus.valid=valid corpus.test=test_2016_flickr} "$@"
     runs="$runs runs/ablation-$name"
 }
 corpus=${1:-}

@@ -11,5 +11,6 @@ mt-train experiment=ladder model=transformer_tiny model.decoder=ssru run.dir=run
 mt-train -m experiment=ladder "model=lstm,gru,bilstm_deep,$gated,transformer_tiny"
 python "$here/attention_hits.py" $(echo "rnn_attention,$gated,transformer_tiny" | tr , '\n' | sed 's|^|runs/ladder/|')
 if [ $# -gt 0 ]; then
-    mt-train -m experiment=ladder_multi30k "corpus.root=$1" model=lstm,lstm_attention,transformer_tiny
+    mt-train -m experiment=ladder_multi30k "corpus.root=$1" corpus.valid=valid corpus.test=test_2016_flickr \
+        model=lstm,lstm_attention,transformer_tiny
 fi

@@ -6,7 +6,8 @@
 set -eu
 corpus=${1:?the folder with the corpus}
 train() {
-    mt-train experiment=multi30k_best "corpus.root=$corpus" trainer.threads=1 "$@"
+    mt-train experiment=multi30k_best "corpus.root=$corpus" corpus.valid=valid corpus.test=test_2016_flickr \
+        trainer.threads=1 "$@"
 }
 train run.name=multi30k_best-adamw &
 other=$!

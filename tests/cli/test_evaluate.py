@@ -226,7 +226,7 @@ def test_compare(command: Command, corpus: Path, tmp_path: Path, monkeypatch: py
         (
             ["compare", "h", "nowhere", "reference=h"],
             1,
-            "nowhere: there is no such file; its folder holds: binary, empty, h, two",
+            "nowhere: there is no such file; the folder holds: binary, empty, h, two",
         ),
         (
             ["calibrate", "m", "source=h", "reference=h", "--markdown"],
@@ -247,7 +247,7 @@ def test_compare(command: Command, corpus: Path, tmp_path: Path, monkeypatch: py
         (
             ["hypothesis=h", "reference=nowhere"],
             1,
-            "nowhere: there is no such file; its folder holds: binary, empty, h, two",
+            "nowhere: there is no such file; the folder holds: binary, empty, h, two",
         ),
         (["hypothesis=h", "reference=."], 1, "cannot be read"),
         (["nowhere", "source=h", "reference=h"], 1, "nowhere: there is no such model directory"),

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from made_translations import EN_DE, identity, translated
 
-from tolka.documents.tmx import Tmx
-from tolka.text.readers.tmx import TmxFile
+from tolka.documents.units import Tmx
+from tolka.text.readers.xml_file import TmxFile
 
 MEMORY = """<?xml version="1.0"?>
 <tmx version="1.4"><header srclang="en-US"/><body>

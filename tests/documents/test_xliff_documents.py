@@ -8,7 +8,7 @@ from rows import each_row
 
 from tolka.documents.markup import xml_events
 from tolka.documents.text import Text
-from tolka.documents.xliff import Xliff
+from tolka.documents.units import Xliff
 from tolka.errors import DataError
 from tolka.text.direction import UNKNOWN
 

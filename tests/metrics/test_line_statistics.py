@@ -24,9 +24,8 @@ def lines(count: int, seed: int) -> list[str]:
 
 @pytest.mark.parametrize("count", [1, 2, 7, 101])
 def test_resamples_are_sums_over_the_lines_that_numpy_draws(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As sacrebleu draws them: all at once, of one generator. Here a few resamples and a few lines at a time."""
+    """As sacrebleu draws them: all at once, of one generator. Here a few resamples at a time."""
     monkeypatch.setattr(line_statistics, "_DRAWS_AT_ONCE", 210)
-    monkeypatch.setattr(line_statistics, "_ROWS_AT_ONCE", 50)
     values = np.random.default_rng(1)
     matrices = [values.integers(0, 2**20, (count, width), dtype=np.int32) for width in (10, 2)]
     drawn = np.random.default_rng(5).choice(count, size=(64, count), replace=True)
@@ -36,9 +35,8 @@ def test_resamples_are_sums_over_the_lines_that_numpy_draws(count: int, monkeypa
 
 @pytest.mark.parametrize("count", [1, 7, 101])
 def test_exchanges_are_sums_over_the_coins_of_numpy(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As sacrebleu tosses them: all at once, of one generator. Here 32 trials and a few lines at a time."""
+    """As sacrebleu tosses them: all at once, of one generator. Here 32 trials at a time."""
     monkeypatch.setattr(line_statistics, "_DRAWS_AT_ONCE", 210)
-    monkeypatch.setattr(line_statistics, "_ROWS_AT_ONCE", 50)
     values = np.random.default_rng(1)
     systems = [(values.integers(0, 2**20, (count, k)), values.integers(0, 2**20, (count, k))) for k in (10, 2)]
     stays = np.random.default_rng(5).integers(2, size=(70, count), dtype=bool)

@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from tolka.metrics.options import MetricsConfig
+from tolka.metrics.metric import REGISTERED
+from tolka.metrics.options import PRINTED_NAMES, MetricsConfig
 from tolka.metrics.significance import compare, gaps_to_best, holm, randomisation_p
 
 
@@ -45,15 +46,17 @@ def test_each_pair_is_compared_as_if_it_were_alone() -> None:
     assert [each.p_adjusted for each in found[:3]] == holm([each.p_value for each in found[:3]])
 
 
-def test_the_interval_of_a_difference_is_of_resamples_that_both_share() -> None:
-    """Length is a ratio of sums, so that resamples can be drawn again here: the same lines for both systems."""
+def test_the_interval_of_a_difference_is_of_resamples_that_both_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean length is one of sums, so that resamples can be drawn again here: the same lines for both systems."""
+    monkeypatch.setitem(PRINTED_NAMES, "size", "size")
+    monkeypatch.setitem(REGISTERED, "size", lambda: lambda texts, references, sources: map(len, texts))
     made, references = systems()
     a, b = made[0], [f"{line} more" for line in made[0][:30]] + made[0][30:]
-    (found,) = compare([a, b], references, MetricsConfig(names=["length"], bootstrap=400))
-    sizes = [np.array([*map(len, each)]) for each in (a, b, references)]
+    (found,) = compare([a, b], references, MetricsConfig(names=["size"], bootstrap=400))
+    sizes = [np.array([*map(len, each)]) for each in (a, b)]
     drawn = np.random.default_rng(12345).choice(60, size=(400, 60))
-    first, second, wanted = (each[drawn].sum(1).astype(np.float32).astype(float) for each in sizes)
-    changes = np.sort(100 * second / wanted - 100 * first / wanted)
+    first, second = (each[drawn].sum(1).astype(np.float32).astype(float) / 60 for each in sizes)
+    changes = np.sort(second - first)
     assert found.interval is not None
     low, high = found.interval
     assert (high - low) == pytest.approx(changes[389] - changes[10])

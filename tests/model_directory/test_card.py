@@ -87,6 +87,7 @@ def test_training_notes_a_data_set_of_the_hub(
     """And of a local folder of the same shape its path only."""
     settings = [each for each in tiny if not each.startswith("corpus")]
     named = ["corpus=hub", "corpus.path=clients/acme", f"corpus.root={corpus}", "corpus.source=xa", "corpus.target=xb"]
+    named.append("corpus.valid=valid")
     monkeypatch.chdir(tmp_path)
     for is_local in (False, True):
         if is_local:

@@ -13,7 +13,7 @@ def clean(
     config: CleaningConfig,
     direction: Direction,
     tally: Tally,
-    reject: Reject = lambda pair, reason: None,
+    reject: Reject = lambda rejected: None,
     held_out: Marks = frozenset(),
 ) -> Iterator[Pair]:
     """Yield the pairs that are kept; count all pairs in `tally`."""
@@ -26,4 +26,4 @@ def clean(
             yield pair
         else:
             tally.dropped[duplicate_reason(config)] += 1
-            reject(pair, duplicate_reason(config))
+            reject((pair, duplicate_reason(config)))

@@ -69,9 +69,9 @@ def test_lines(tmp_path: Path, content: bytes, lines: list[str] | None) -> None:
             b"5 \x80\n",
             ":1: not UTF-8 (byte 0x80 at column 3); convert the file first, for example: iconv -f WINDOWS-1252",
         ),
-        ("één tw\xe9".encode()[:-1], ":1: not UTF-8 (byte 0xc3 at column 9); the file ends inside a character"),
-        ("één\ntw\xe9".encode()[:-1], ":2: not UTF-8 (byte 0xc3 at column 3); the file ends inside a character"),
-        ("안녕\n".encode()[:-2], ":1: not UTF-8 (byte 0xeb at column 4); the file ends inside a character"),
+        ("één tw\xe9".encode()[:-1], ":1: not UTF-8 (byte 0xc3 at column 9); the line ends inside a character"),
+        ("één\ntw\xe9".encode()[:-1], ":2: not UTF-8 (byte 0xc3 at column 3); the line ends inside a character"),
+        ("안녕\n".encode()[:-2], ":1: not UTF-8 (byte 0xeb at column 4); the line ends inside a character"),
         ("één tw\xe9".encode()[:-1] + b"\n", ":1: not UTF-8 (byte 0xc3 at column 9); the line ends inside a character"),
         (b"caf\xe9", ":1: not UTF-8 (byte 0xe9 at column 4); convert the file first"),  # in Windows-1252, too
         ("één".encode("utf-16")[:-1], ":1: cannot be read further (not UTF-16: truncated data)"),
@@ -212,7 +212,7 @@ def test_a_spoilt_gzip_file(tmp_path: Path, kind: str) -> None:
 
 def test_a_missing_file_shows_its_neighbours(tmp_path: Path) -> None:
     written(tmp_path, b"", "test.xb")
-    with pytest.raises(DataError, match=r"news.en: there is no such file; its folder holds: test.xb"):
+    with pytest.raises(DataError, match=r"news.en: there is no such file; the folder holds: test.xb"):
         list(read_lines(tmp_path / "news.en"))
     with pytest.raises(DataError, match=r"there is no such file. Did you mean '.*test.xb'"):
         list(read_lines(tmp_path / "text.xb"))

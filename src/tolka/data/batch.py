@@ -61,13 +61,10 @@ class Batch:
         middle = len(self.source) // 2
         if not middle:
             raise ValueError("a batch of one pair has no halves")
-        return self._part(slice(None, middle)), self._part(slice(middle, None))
+        return self.part(slice(None, middle)), self.part(slice(middle, None))
 
-    def first(self, rows: int) -> "Batch":
-        """Return a batch of the first `rows` pairs, with as little padding as they need."""
-        return self._part(slice(None, rows))
-
-    def _part(self, rows: slice) -> "Batch":
+    def part(self, rows: slice) -> "Batch":
+        """Return a batch of some of the pairs, with as little padding as they need."""
         source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]
         longest_source, longest_target = int(source_lengths.max()), int(target_lengths.max())
         return _batch(

@@ -136,7 +136,7 @@ class Order:
         if isinstance(self.tokenizer, Tokenizer):
             return self.tokenizer.digests
         if isinstance(self.tokenizer, Extension):
-            return self.tokenizer.as_dict() | {"texts": self.learnt_from}
+            return vars(self.tokenizer) | {"base": self.tokenizer.base.digests, "texts": self.learnt_from}
         known = dataclasses.asdict(self.tokenizer) | {"temperature": self.temperature}
         # Extensions are of a model's alone, and tags are part of the key where there are any.
         return {key: value for key, value in known.items() if not key.startswith(("extend", "tags"))}

@@ -8,8 +8,9 @@ Two processes that do the same step write the same bytes.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import compress
@@ -63,11 +64,11 @@ class Shard:
 
     def clean(self, task: Task) -> None:
         """Change or drop each pair by itself; write the marks by which duplicates are recognised."""
-        tally = Tally()
-        raw = _read_pairs(self.folder / "raw")
+        tally, rejected = Tally(), list[tuple[Pair, str]]()
+        raw, held_out = _read_pairs(self.folder / "raw"), (task.held_out, task.set_aside)
+        pairs = list(judge(raw, task.cleaning, self.direction, tally, rejected.append, *held_out))
         with replaced_files(self.folder, last="cleaned.json") as new:
-            with _rejects_file(new / "cleaning.tsv") as rejects:
-                pairs = list(judge(raw, task.cleaning, self.direction, tally, rejects, task.held_out, task.set_aside))
+            _write_rejected(new / "cleaning.tsv", rejected)
             _write_pairs(new / "text", pairs)
             if key := duplicate_key(task.cleaning):
                 np.save(new / "marks.npy", marks_of(pairs, key))
@@ -112,15 +113,12 @@ class Shard:
 
     def encode(self, task: Task, tokenizer: Tokenizer) -> None:
         """Encode the cleaned pairs, except duplicates and those with too many tokens."""
-        tally = Tally()
+        pairs, is_new = self._cleaned()
+        rejected = [(pair, duplicate_reason(task.cleaning)) for pair in compress(pairs, map(not_, is_new))]
+        tally, new_pairs = Tally(dropped=Counter(reason for _, reason in rejected)), [*compress(pairs, is_new)]
+        fitting = [*fitting_rows(new_pairs, tokenizer, self.direction, task.max_length, tally, rejected.append)]
         with replaced_files(self.folder, last="encoded.json") as new:
-            with _rejects_file(new / "encoding.tsv") as rejects:
-                pairs, is_new = self._cleaned()
-                for pair in compress(pairs, map(not_, is_new)):
-                    tally.dropped[duplicate_reason(task.cleaning)] += 1
-                    rejects(pair, duplicate_reason(task.cleaning))
-                new_pairs = list(compress(pairs, is_new))
-                fitting = list(fitting_rows(new_pairs, tokenizer, self.direction, task.max_length, tally, rejects))
+            _write_rejected(new / "encoding.tsv", rejected)
             store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
             tally.kept = write_store(new, [store], (tokenizer.source_size, tokenizer.target_size))
             (new / "encoded.json").write_text(json.dumps(tally.as_dict()), encoding="utf-8")
@@ -158,7 +156,7 @@ def fitting_rows(
     direction: Direction,
     max_length: int,
     tally: Tally,
-    reject: Reject = lambda pair, reason: None,
+    reject: Reject = lambda rejected: None,
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the ids of pairs with at most `max_length` subwords on each side; count and `reject` each of the others."""
     sources = tokenizer.encode_source([pair.source for pair in pairs], direction)
@@ -168,7 +166,7 @@ def fitting_rows(
             yield source, target
         else:
             tally.dropped[f"over {max_length} tokens"] += 1
-            reject(pair, f"over {max_length} tokens")
+            reject((pair, f"over {max_length} tokens"))
 
 
 def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
@@ -178,15 +176,11 @@ def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
     path.write_bytes(content)
 
 
-@contextmanager
-def _rejects_file(path: Path) -> Iterator[Reject]:
-    """Open a file of dropped pairs: a line with reason, source and target for each one that is given."""
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-
-        def write(pair: Pair, reason: str) -> None:
-            stream.write("\t".join(_CELL_BREAK.sub(" ", text) for text in (reason, pair.source, pair.target)) + "\n")
-
-        yield write
+def _write_rejected(path: Path, rejected: Iterable[tuple[Pair, str]]) -> None:
+    """Write a file of dropped pairs: a line with reason, source and target for each."""
+    rows = ((reason, pair.source, pair.target) for pair, reason in rejected)
+    lines = ("\t".join(_CELL_BREAK.sub(" ", text) for text in row) for row in rows)
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
 def _read_pairs(path: Path) -> Iterator[Pair]:

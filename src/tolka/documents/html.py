@@ -56,7 +56,8 @@ def html_texts(content: str, direction: Direction) -> Iterator[Text]:
         inside = [*_texts_in_tag(content, event, direction)] if is_tag and event.kind == "start" else []
         if not event.name:
             builder.add(event.text if event.kind == "text" else Code([]), event.start, end)
-        elif event.name in _names("inline") and not (event.name == "br" and _ends_text(content, event)):
+        # A line break may end a line of a sentence, or the text.
+        elif event.name in _names("inline") and (event.name != "br" or _CONTINUES.match(content[end : end + 40])):
             kind = {"start": "open", "end": "close"}[event.kind] if is_tag else "kept" if text else "lone"
             code = Code([], "lone" if event.name in _names("void") else kind, event.name, text)
             builder.add(code, event.start, end, inside)
@@ -68,11 +69,6 @@ def html_texts(content: str, direction: Direction) -> Iterator[Text]:
             if text:
                 yield Text([text], event.start, end, content[event.start : end], reason=_reason(event, direction))
     yield from builder.finish()
-
-
-def _ends_text(content: str, line_break: Event) -> bool:
-    """Return whether a line break ends a text, and not only a line of a sentence."""
-    return not _CONTINUES.match(content[line_break.end : line_break.end + 40])
 
 
 def _reason(event: Event, direction: Direction) -> str:

@@ -11,7 +11,6 @@ from tolka.documents.text import Code, Text, pairs
 from tolka.errors import DataError
 
 _BLANKS = " \t\r\n\f"
-_LAST_ITEMS = 8
 _MAX_DEPTH = 100  # elements of XML that are open at once
 _STEPS = {"start": 1, "end": -1}
 _NO_XML = {*range(32), 0xFFFE, 0xFFFF} - {9, 10, 13}
@@ -201,11 +200,6 @@ class TextBuilder:
         self._content, self._escape, self._finish = content, escape, finish
         self._items: list[tuple[str | Code, int, int]] = []
         self._inside: list[Text] = []  # texts of attributes, and of elements inside of markup
-
-    @property
-    def last_characters(self) -> str:
-        """The last characters so far."""
-        return "".join(part for part, _, _ in self._items[-_LAST_ITEMS:] if isinstance(part, str))
 
     def add(self, part: str | Code, start: int, end: int, inside: Sequence[Text] = ()) -> None:
         """Add characters, or markup with the texts inside of it, whose raw is what the content has unless it is set."""

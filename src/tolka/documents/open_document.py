@@ -66,7 +66,7 @@ class OpenDocument(ZippedDocument):
                 builder.add(Code([], "close", start.name), end.start, end.end)
             elif is_break and parent.start.name in _names("paragraphs"):
                 yield from builder.finish()
-            elif start.name == "text:s" and "text:c" not in start.attributes and builder.last_characters:
+            elif start.name == "text:s" and "text:c" not in start.attributes:
                 builder.add(" ", start.start, end.end)  # LibreOffice writes a blank so that is behind an element
             else:
                 builder.add(" " if is_break else "", start.start, start.start)

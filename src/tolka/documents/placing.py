@@ -63,7 +63,9 @@ def place(text: Text, target: str, alignment: SoftAlignment | None) -> list[str]
     if target == text.source:  # nothing changes, not even how it is written
         return []
     placing = _Placing(text, target, alignment)
-    text.written = text.finish(placing.render_all())
+    # Most texts have no markup, for which the words of the translation are not needed.
+    last = len(placing.units) if text.nodes else 0
+    text.written = text.finish(placing.render(text.nodes, 0, len(target), 0, last))
     return sorted({*placing.doubts})
 
 
@@ -137,17 +139,13 @@ class _Placing:
         shares: NDArray[np.float64] = self._weights[:, inside] @ overlap[inside]
         return shares
 
-    def render_all(self) -> str:
-        """Return the whole translation with its markup."""
-        if not self._text.nodes:
-            return self._characters(0, len(self._target))
-        return self.render(self._text.nodes, 0, len(self._target), 0, len(self.units))
-
     def render(self, nodes: Sequence[Node], start: int, end: int, first: int, last: int) -> str:
         """Return the translation from one character to another with the markup that belongs there.
 
         first, last: the units of that part.
         """
+        if not nodes:
+            return self._characters(start, end)
         free = np.zeros(len(self.units), bool)
         free[first:last] = True
         placed: list[tuple[int, int, str]] = []
@@ -201,18 +199,16 @@ class _Placing:
         is_sure = self._alignment is not None and shares[first:last].mean() >= _SURE
         if node.kind == "kept" or not is_sure:
             self.doubts.append("kept_text" if node.kind == "kept" else "markup")
-        if node.kind == "kept" and not (is_sure and self._is_remnant(node, first, last)):
-            return None  # to no word: none gives way to it
+        # Only words that the model has made of kept text give way to it, and none of the translation's own.
+        made = self._target[self.units[first].start : self.units[last - 1].end].lower()
+        is_remnant = node.kind == "kept" and SequenceMatcher(None, node.code.text.lower(), made).ratio() >= _ALIKE
+        if node.kind == "kept" and not (is_sure and is_remnant):
+            return None
         if not _WORD.match(source[node.end - 1]) and last < len(free) and free[last] and not self._are_words[last]:
             last += 1
         if not _WORD.match(source[node.start]) and first and free[first - 1] and not self._are_words[first - 1]:
             first -= 1
         return first, last
-
-    def _is_remnant(self, node: Node, first: int, last: int) -> bool:
-        """Return whether words of the translation are what the model has made of kept text, and no words of its own."""
-        made = self._target[self.units[first].start : self.units[last - 1].end]
-        return SequenceMatcher(None, node.code.text.lower(), made.lower()).ratio() >= _ALIKE
 
     def _beside(self, node: Node, start: int, end: int, first: int, last: int) -> int:
         """Return the character before which markup stands: behind the word before it, or before the one behind it."""

@@ -16,7 +16,6 @@ from tolka.metrics.metric import Metric, Ratio, References
 
 # Of the mean that a command prints in the end: relative to the largest score, and of four decimals near 0.
 _ROUNDING, _DECIMALS = 0.01, 1e-4
-_MOST_BYTES = 10_000  # of a line that it prints
 
 
 def command_metric(name: str, command: str) -> Metric:
@@ -53,7 +52,7 @@ def _numbers(command: str, system: Sequence[str], references: References) -> lis
                 # would pair all lines behind it wrongly, and say nothing.
                 path.write_bytes("".join(line.replace("\r", " ") + "\n" for line in lines).encode())
             filled = filled.replace(f"{{{key}}}", shlex.join(map(str, paths)))
-        code, output, errors = _run(filled, _MOST_BYTES * (len(system) + 2))
+        code, output, errors = _run(filled)
     if code:
         raise ConfigError(f"metrics.command ended with {code}: {(errors or ['it said nothing'])[-1]}")
     values = [_number(line, number) for number, line in enumerate(output, start=1)]
@@ -67,33 +66,22 @@ def _numbers(command: str, system: Sequence[str], references: References) -> lis
     return values
 
 
-def _run(command: str, most: int) -> tuple[int, list[str], list[str]]:
-    """Return a command's exit code and the lines that it prints, and those on stderr; DataError for over `most` bytes.
+def _run(command: str) -> tuple[int, list[str], list[str]]:
+    """Return a command's exit code, the lines that it prints, and those on stderr.
 
     However this ends, no process that the command has started is left.
     """
-    with tempfile.TemporaryFile() as stderr:
-        process = subprocess.Popen(
-            command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
-        )
-        assert process.stdout is not None
+    none, pipe = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(command, shell=True, stdin=none, stdout=pipe, stderr=pipe, start_new_session=True) as process:
         try:
-            output = process.stdout.read(most + 1)
-            if len(output) > most:
-                raise DataError(f"metrics.command printed over {most} bytes: it must print one number a line")
-            code = process.wait()
+            printed = process.communicate()
         except BaseException:
             with suppress(OSError, AttributeError):  # Windows has no groups of processes
                 os.killpg(process.pid, signal.SIGKILL)
             process.kill()
             raise
-        finally:
-            process.stdout.close()
-            process.wait()
-        stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _MOST_BYTES))
-        said = stderr.read()
-    found, complaints = (text.decode(errors="replace").strip().splitlines() for text in (output, said))
-    return code, found, complaints
+    output, errors = (text.decode(errors="replace").strip().splitlines() for text in printed)
+    return process.returncode, output, errors
 
 
 def _number(line: str, number: int) -> float:

@@ -17,7 +17,6 @@ _Weights = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
 _LINES_AT_ONCE = 200  # whose n-grams are in memory together; with 2000 BLEU takes 1.4 times as long
 _DRAWS_AT_ONCE = 2**22  # of lines, 8 bytes each
-_ROWS_AT_ONCE = 2**16  # of the statistics, as float64
 
 
 def line_statistics(
@@ -85,16 +84,13 @@ def _weighted_sums(
 
     draw: returns the weights of that many rows, (rows, L). multiple: of rows that are drawn at once.
     """
-    lines = len(statistics[0])
-    sums = [np.zeros((count, matrix.shape[1])) for matrix in statistics]
+    lines, matrices = len(statistics[0]), [each.astype(np.float64) for each in statistics]
+    sums = [np.zeros((count, matrix.shape[1])) for matrix in matrices]
     at_once = multiple * max(1, _DRAWS_AT_ONCE // (lines * multiple))
     for start in range(0, count, at_once):
         stop = min(start + at_once, count)
-        drawn = draw(stop - start)
         # A matrix multiplication instead of sacrebleu's gather of each resample's rows; float64 is exact for counts.
-        for first in range(0, lines, _ROWS_AT_ONCE):
-            rows = slice(first, first + _ROWS_AT_ONCE)
-            weights = drawn[:, rows].astype(np.float64)
-            for total, matrix in zip(sums, statistics, strict=True):
-                total[start:stop] += weights @ matrix[rows].astype(np.float64)
+        weights = draw(stop - start).astype(np.float64)
+        for total, matrix in zip(sums, matrices, strict=True):
+            total[start:stop] = weights @ matrix
     return sums

@@ -141,13 +141,3 @@ def exact_matches(system: Sequence[str], references: References) -> list[tuple[f
     """Return for each line 1 if it is one of its references, else 0, and 1."""
     of_lines = zip(*references.lists, strict=True)
     return [(float(line in wanted), 1.0) for line, wanted in zip(system, of_lines, strict=True)]
-
-
-def lengths(system: Sequence[str], references: References) -> list[tuple[float, float]]:
-    """Return the characters of each line, and of its reference."""
-    # Of several references that nearest in length, as in BLEU's brevity penalty.
-    lengths = (sorted(map(len, each)) for each in zip(*references.lists, strict=True))
-    return [
-        (len(line), min(wanted, key=lambda length: abs(length - len(line))))
-        for line, wanted in zip(system, lengths, strict=True)
-    ]

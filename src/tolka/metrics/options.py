@@ -20,7 +20,6 @@ PRINTED_NAMES = {
     "ter": "TER",
     "bleu-lc": "BLEU-4 lc tok",
     "exact": "exact match",
-    "length": "length",
 }
 SPM_TOKENIZERS = ("flores101", "flores200", "spBLEU-1K")
 """Those of spBLEU; each needs its SentencePiece model."""
@@ -37,7 +36,7 @@ class MetricsConfig:
     RESUMABLE: ClassVar[bool] = True
 
     names: list[str] = field(default_factory=lambda: ["bleu", "chrf", "chrf++", "ter"])
-    """Scores, in this order: bleu, chrf, chrf++, ter, bleu-lc (of old papers), exact (% of lines), length (% of it)."""
+    """Scores, in this order: bleu, chrf, chrf++, ter, bleu-lc (of old papers), exact (% of lines)."""
     command: str = setting("", literal=True)
     """A command that prints a score a line, also wanted; {source}, {hypothesis} and {reference} in it are files."""
     tokenizer: str = setting("auto", resumable=False)

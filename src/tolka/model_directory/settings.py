@@ -11,7 +11,7 @@ import yaml
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError, reason_of
 from tolka.model_directory.file_names import CONFIG, EXPORTED, WEIGHTS
-from tolka.model_directory.verify import MANIFEST
+from tolka.model_directory.verify import MANIFEST, refuse_exported
 from tolka.models.options import MODELS, ModelConfig
 from tolka.options.parsing import build
 from tolka.options.registry import plugins_of
@@ -126,10 +126,7 @@ def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     CheckpointError if it cannot be read, lacks its model or its languages, or has invalid options.
     """
     path = folder / CONFIG
-    if (folder / EXPORTED).is_file():
-        raise CheckpointError(
-            f"{folder} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
-        )
+    refuse_exported(folder)
     config = read_yaml(path)
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         raise CheckpointError(f"{path} does not describe a model")

@@ -117,12 +117,17 @@ def checked_manifest(folder: Path) -> Manifest:
 def verified_manifest(folder: Path) -> Manifest:
     """Verify a model directory by its manifest; CheckpointError, too, if that does not list all files of a model."""
     manifest = checked_manifest(folder)
-    if EXPORTED in manifest.files:
+    refuse_exported(folder)
+    manifest.require([CONFIG, WEIGHTS, SCORES])
+    return manifest
+
+
+def refuse_exported(folder: Path) -> None:
+    """Raise CheckpointError for a folder for CTranslate2."""
+    if (folder / EXPORTED).is_file():
         raise CheckpointError(
             f"{folder} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
         )
-    manifest.require([CONFIG, WEIGHTS, SCORES])
-    return manifest
 
 
 @contextmanager

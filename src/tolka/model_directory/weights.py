@@ -5,12 +5,11 @@ In int8 they have a quarter of the size, and are not quantised again when the mo
 name with `_scale`. All other tensors are in fp32.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -51,15 +50,6 @@ def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path, in
         raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Raise CheckpointError instead of safetensors' own error."""
-    try:
-        yield
-    except SafetensorError as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
-
-
 def load_weights(model: Seq2Seq, folder: Path) -> None:
     """Verify a directory and load its weights into a model with its configuration."""
     verified_manifest(folder)
@@ -82,7 +72,11 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 def read_finite(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file; CheckpointError if it is damaged, or one has NaN or inf in it."""
     weights = read_tensors(path)
-    _check_finite([name for name, weight in weights.items() if not is_finite(weight)], len(weights), path)
+    if non_finite := [name for name, weight in weights.items() if not is_finite(weight)]:
+        raise CheckpointError(
+            f"{path}: the model's weights are not finite (NaN or inf in {len(non_finite)} of "
+            f"{len(weights)} tensors, {non_finite[0]} among them): nothing can be done with it; take another checkpoint"
+        )
     return weights
 
 
@@ -93,31 +87,12 @@ def is_finite(weight: Tensor) -> bool:
     return weight.dtype != torch.float32 or all(bool(part.isfinite().all()) for part in weight.split(_ROWS))
 
 
-def _check_finite(non_finite: Sequence[str], count: int, path: Path) -> None:
-    """Raise CheckpointError if tensors have NaN or inf in them. count: of all tensors."""
-    if non_finite:
-        raise CheckpointError(
-            f"{path}: the model's weights are not finite (NaN or inf in {len(non_finite)} of "
-            f"{count} tensors, {non_finite[0]} among them): nothing can be done with it; take another checkpoint"
-        )
-
-
 def fill(model: Seq2Seq, folder: Path) -> None:
     """Load the weights of a verified directory; CheckpointError if they do not fit the model."""
-    path, expected = folder / WEIGHTS, unique_tensors(model.state_dict())
-    non_finite = []
-    with _reading(path):
-        with safe_open(path, framework="pt") as opened:
-            # Mapped from the file: their shapes are known, and nothing is read.
-            check_fit({name: opened.get_tensor(name).to("meta") for name in opened.keys()}, expected, folder)  # noqa: SIM118
-        for name, weight in expected.items():
-            # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
-            with safe_open(path, framework="pt") as opened:
-                stored = opened.get_tensor(name)
-                weight.copy_(stored)
-            if not is_finite(stored):
-                non_finite.append(name)
-    _check_finite(non_finite, len(expected), path)
+    weights, expected = read_finite(folder / WEIGHTS), unique_tensors(model.state_dict())
+    check_fit(weights, expected, folder)
+    for name, weight in expected.items():
+        weight.copy_(weights[name])
 
 
 def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], folder: Path) -> None:
@@ -135,8 +110,10 @@ def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], fol
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file; CheckpointError if it is damaged."""
-    with _reading(path):
+    try:
         return load_file(path)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
 def _shape(tensor: Tensor) -> str:

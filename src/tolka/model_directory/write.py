@@ -86,13 +86,7 @@ def snapshot(
 ) -> Snapshot:
     """Take a snapshot of a model. copy: independent of further training."""
     # A state_dict names a shared matrix several times; safetensors stores it once, under its first name.
-    # What is merged is a copy already.
-    own = {tensor.data_ptr() for tensor in model.state_dict().values()}
-    state = unique_tensors(merged_state(model))
-    weights: Tensors = {}
-    for name, tensor in state.items():
-        weights |= _to_cpu({name: tensor}, copy and tensor.data_ptr() in own)
-    adapter = _to_cpu(adapter_tensors(model), copy)
+    weights, adapter = _to_cpu(unique_tensors(merged_state(model)), copy), _to_cpu(adapter_tensors(model), copy)
     base = base_digest(model) if adapter else ""
     return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card, is_copy=copy)
 

@@ -1,7 +1,6 @@
 """Building a frozen dataclass from a mapping, as YAML gives it, with types and names checked."""
 
 import dataclasses
-import math
 import reprlib
 import types
 import typing
@@ -36,7 +35,7 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
         if key not in known:
             complaints.append(f"unknown key '{where}.{key}'.{did_you_mean(str(key), known, prefix=f'{where}.')}")
         elif not _fits(value, known[key]):
-            complaints.append(f"{where}.{key} ({brief(value)}) must be {_in_words(known[key])}{_how_large(value)}")
+            complaints.append(f"{where}.{key} ({brief(value)}) must be {_in_words(known[key])}")
         else:
             left[key] = _convert(value, known[key])
     if complaints:
@@ -80,16 +79,6 @@ def _in_float32(value: float) -> bool:
     return value == 0 or LEAST_FLOAT <= abs(value) <= MOST_FLOAT  # False for NaN
 
 
-def _how_large(value: Any) -> str:
-    """Return a hint for a number that is too large or too small."""
-    for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, int) and abs(each) > MOST_INT:
-            return ", at most 2**62"
-        if isinstance(each, float) and math.isfinite(each) and not _in_float32(each):
-            return f" from {LEAST_FLOAT:.3g} to {MOST_FLOAT:.3g}, or 0"
-    return ""
-
-
 def brief(value: Any) -> str:
     """Return the value as Python writes it, shortened if long."""
     try:
@@ -105,8 +94,8 @@ def _in_words(kind: Any) -> str:
         return f"a list, each of it {_in_words(typing.get_args(kind)[0])}"
     names = {
         bool: "true or false",
-        int: "a whole number",
-        float: "a number",
+        int: "a whole number, at most 2**62",
+        float: f"a number from {LEAST_FLOAT:.3g} to {MOST_FLOAT:.3g}, or 0",
         str: "a text (--help says which ones are allowed; put quotes around no, on or 3)",
     }
     return names.get(kind, str(kind))

@@ -1,19 +1,19 @@
 // The page: a text goes to an engine, and comes back translated, sentence by sentence.
 //
-// The engine is an object with postMessage and onmessage, here a Worker with the runtime of this file; worker.js has
-// its messages. Texts of people and of models become textContent, never HTML.
+// The engine is an object with postMessage and onmessage: a Worker with the runtime of the file (file.js), or a server
+// (server.js); worker.js has its messages. Texts of people and of models become textContent, never HTML.
 const page = {}; // the elements, by id
 for (const element of document.querySelectorAll("[id]")) page[element.id] = element;
 
 const WITHOUT_SPACES = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 const RIGHT_TO_LEFT = ["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg", "Mand", "Samr"];
-let engine = null; // until the weights are read
+let engine = null; // until it is created
 let models = [];
 let directions = []; // {model: its index, direction: {source, target}}
 let chosen = null; // one of them
 let requests = 0; // numbers the requests; a newer one ends an older one
 let current = {}; // the request of the whole text: {id, text, isDone}
-let sentences = []; // of that text: {source, start, text, isDone, attention, words, element}
+let sentences = []; // of it: {source, start, text, isDone, isChosen by the person, attention, doubts, words, element}
 let separators = [""]; // the text before, between and behind them
 let opened = null; // {sentence, id}: the sentence whose alternatives are shown, and the request of them
 let timer = 0;
@@ -26,7 +26,8 @@ function make(name, properties, ...children) {
 
 // ---- Opening ----
 
-async function open() {
+/** Shows the page. createEngine: makes its engine of what the page knows of its models. */
+async function open(createEngine) {
   const about = JSON.parse(page.about.textContent);
   models = about.models;
   directions = models.flatMap((each, model) => each.directions.map((direction) => ({ model, direction })));
@@ -40,29 +41,9 @@ async function open() {
   page.choice.hidden = directions.length < 2;
   page.workspace.hidden = false;
   choose(directions[0]);
-  const weights = await Promise.all(models.map(readWeights));
-  const runtime = new Blob([page.runtime.textContent], { type: "text/javascript" });
-  engine = new Worker(URL.createObjectURL(runtime));
+  engine = await createEngine(about);
   engine.onmessage = ({ data }) => RECEIVED[data.kind](data);
-  engine.onerror = ({ message = "" }) => fail(`The translator stopped; this browser may be too old. ${message}`);
-  engine.postMessage({ kind: "open", about, weights }, weights);
   translate();
-}
-
-/** Decodes a model's base64 in parts, so that it is not a string of its own on the way, and verifies the checksum. */
-async function readWeights({ bytes: size, checksum }, index) {
-  const text = page[`weights-${index}`].textContent;
-  const bytes = new Uint8Array(Math.min(size, text.length)); // no size that the text does not have
-  const part = 1 << 20;
-  for (let start = 0, end = 0; start < text.length; start += part) {
-    const characters = atob(text.slice(start, start + part));
-    for (let i = 0; i < characters.length; i++) bytes[end++] = characters.charCodeAt(i);
-  }
-  page[`weights-${index}`].remove(); // its text takes more memory than the weights
-  const digest = await globalThis.crypto?.subtle?.digest("SHA-256", bytes); // in files and on https, not on http
-  const hex = digest && Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  if (digest && hex !== checksum) throw new Error("wrong checksum");
-  return bytes.buffer;
 }
 
 function fail(message) {
@@ -97,6 +78,7 @@ function choose(direction) {
   page.swap.hidden = !opposite();
   page.verdict.textContent = models[chosen.model].verdict;
   page.card.replaceChildren(...markdown(models[chosen.model].card));
+  page.direction.dispatchEvent(new Event("chosen"));
   sentences = [];
   translate();
 }
@@ -131,7 +113,7 @@ const RECEIVED = {
   },
   failed({ id, message }) {
     if (id === undefined) fail(message);
-    else if (id === current.id) page.progress.textContent = message;
+    else if (id === current.id) showFailure(message);
     else if (id === opened?.id) showAlternatives([], message);
   },
   split({ id, sources, separators: around }) {
@@ -142,7 +124,7 @@ const RECEIVED = {
     sentences = sources.map((source) => {
       const start = current.text.indexOf(source, end);
       if (start >= 0) end = start + source.length;
-      const kept = known.get(source) ?? { text: "", isDone: false, attention: null };
+      const kept = known.get(source) ?? { text: "", isDone: false, attention: null, doubts: [] };
       return { ...kept, source, start, element: make("span") }; // kept with the alternative that was chosen
     });
     sentences.forEach(fill);
@@ -154,10 +136,10 @@ const RECEIVED = {
   partial({ id, index, text }) {
     if (id === current.id && !sentences[index].isDone) sentences[index].element.textContent = text;
   },
-  translated({ id, index, text, attention, alternatives }) {
+  translated({ id, index, text, attention, alternatives, doubts = [] }) {
     if (id === opened?.id) showAlternatives(alternatives.map((each) => each.text), "No other translation was found.");
     if (id !== current.id || sentences[index].isDone) return;
-    Object.assign(sentences[index], { text, attention, isDone: true });
+    Object.assign(sentences[index], { text, attention, doubts, isDone: true });
     fill(sentences[index]);
     say(text, page.translation.lang);
     showProgress();
@@ -175,19 +157,29 @@ function showProgress() {
   page.copy.hidden = !finished;
   page.progress.textContent = !current.isDone ? `Translated ${finished} of ${sentences.length} sentences …`
     : finished ? "Choose a sentence to see other translations of it." : "";
+  if (current.isDone && sentences.some((each) => each.doubts.length)) page.progress.append(" Check those underlined.");
+  page.progress.classList.remove("failed");
+}
+
+function showFailure(message) {
+  page.progress.textContent = message;
+  page.progress.classList.add("failed");
+  say(message);
 }
 
 /** Puts a sentence's text into its element, with an element for each word where attention is known. */
 function fill(sentence) {
-  const { element, text, attention, isDone } = sentence;
+  const { element, text, attention, isDone, doubts } = sentence;
   sentence.words = attention ? wordsOf(text, attention.target) : [];
   element.replaceChildren(...withSpans(text, sentence.words));
-  element.className = isDone ? "" : "unfinished";
+  element.className = isDone ? doubts.length ? "doubted" : "" : "unfinished";
+  element.title = doubtText(doubts);
   if (!isDone) return;
   element.tabIndex = 0;
   element.setAttribute("role", "button");
 }
 
+const doubtText = (doubts) => (doubts.length ? `To be checked: ${doubts.join("; ")}.` : "");
 const wholeTranslation = () => page.translation.textContent;
 
 /** Lets a screen reader say a text: a sentence when it is finished, not each of its tokens. */
@@ -252,8 +244,10 @@ function light(sentence, index = -1) {
 function openAlternatives(sentence) {
   opened = { sentence, id: 0 };
   page.asked.textContent = sentence.source;
+  page.doubts.textContent = doubtText(sentence.doubts);
   showAlternatives([], "Looking …");
   page.alternatives.showModal();
+  page.alternatives.dispatchEvent(new Event("opened"));
   if (current.isDone) askForAlternatives();
 }
 
@@ -265,14 +259,18 @@ function askForAlternatives() {
 function showAlternatives(texts, otherwise) {
   const { sentence } = opened;
   const shown = [...new Set([sentence.text, ...texts])];
-  const replaceBy = (text) => {
-    if (text !== sentence.text) Object.assign(sentence, { text, attention: null }); // which was of other words
-    fill(sentence);
-    page.alternatives.close();
-  };
-  page.others.replaceChildren(...shown.map((text) => make("button", { onclick: () => replaceBy(text) }, text)));
+  page.others.replaceChildren(...shown.map((text) => make("button", { onclick: () => replaceOpened(text) }, text)));
   page.others.firstChild.setAttribute("aria-current", "true");
   page.looking.textContent = shown.length > 1 ? "" : otherwise;
+}
+
+function replaceOpened(text) {
+  const { sentence } = opened;
+  const ofOtherWords = { attention: null, doubts: [] };
+  if (text !== sentence.text) Object.assign(sentence, { text, isChosen: true, ...ofOtherWords });
+  fill(sentence);
+  showProgress();
+  page.alternatives.close();
 }
 
 // ---- The model card ----
@@ -308,7 +306,7 @@ const lightAt = ({ target }) => {
 
 page.source.oninput = () => {
   clearTimeout(timer);
-  timer = setTimeout(translate, 250); // milliseconds without a key
+  timer = setTimeout(translate, engine?.typingPause ?? 250); // milliseconds without a key
   light(null);
 };
 page.direction.onchange = () => choose(directions[page.direction.value]);
@@ -347,7 +345,3 @@ page.translation.onkeydown = (event) => {
 };
 page.close.onclick = () => page.alternatives.close();
 page.alternatives.onclose = () => { opened = null; };
-
-open().catch((error) => fail(error instanceof RangeError
-  ? "This device has too little free memory for the model. Closing other programs may help."
-  : `This file is damaged or incomplete; please copy or download it again. (${error.message})`));

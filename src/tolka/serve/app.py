@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from functools import cache
+from copy import deepcopy
 from typing import Any
 
 from starlette.applications import Starlette
@@ -71,12 +71,11 @@ class Application:
             "/health": self._health,
             "/metrics": self._metrics,
             "/openapi.json": self._openapi,
-            "/v1/documents/{key}": self._document,
         }
         routes = [Route(path, self._with_fields(answer), methods=["POST"]) for path, answer in posts.items()]
         routes += [Route(path, answer, methods=["GET"]) for path, answer in gets.items()]
         routes.append(Route("/v1/documents/{key}/file", self._document_file, methods=["GET"], name="file"))
-        routes.append(Route("/v1/documents/{key}", self._remove_document, methods=["DELETE"]))
+        routes.append(Route("/v1/documents/{key}", self._document, methods=["GET", "DELETE"]))
         handlers = dict.fromkeys((TolkaError, RefusedError, HTTPException, Exception), _answer_error)
         app = Starlette(routes=routes, exception_handlers=handlers)
         return Guard(app, self.service.limits, host, self.metrics)
@@ -102,6 +101,9 @@ class Application:
             found = await self.service.translate_lines(translator, asked.texts)
             return {"translations": [texts[0] for texts in found]}
         libre = parse(LibreRequest, fields)
+        if libre.format not in ("text", "html") or not 0 <= libre.alternatives < self.service.limits.hypotheses:
+            most = self.service.limits.hypotheses - 1
+            raise RefusedError(400, f"format is text or html, and alternatives 0 to {most} (limits.hypotheses)")
         texts = libre.q if isinstance(libre.q, list) else [libre.q]
         detected = await self._detected(texts, libre) if libre.source == _AUTO else []
         sources = [each["language"] for each in detected] or [libre.source] * len(texts)
@@ -135,7 +137,7 @@ class Application:
         if self._suggestions is None:
             raise RefusedError(403, "this server keeps no corrections: mt-serve --suggestions FILE does")
         if not asked.q.strip() or not asked.s.strip() or len(asked.q + asked.s) > self.service.limits.characters:
-            raise RefusedError(400, "q and s are a text and its translation, and neither is blank nor too long")
+            raise RefusedError(409, "q and s are a text and its translation, and neither is blank nor too long")
         direction = self.models.translator(asked.source, asked.target).direction
         await asyncio.to_thread(self._suggestions.add, direction, asked.q, asked.s, asked.translation)
         return {"success": True}
@@ -175,12 +177,9 @@ class Application:
     async def _translate_in_detail(self, request: HttpRequest, fields: Fields) -> Fields:
         asked = parse(TranslateRequest, fields)
         translator = self.models.translator(asked.source, asked.target, asked.model)
-        try:
-            wishes = Request(asked.search or None, None, asked.glossary or None, asked.banned or None, asked.prefixes)
-        except TypeError as error:  # of a term's translations
-            raise RefusedError(400, str(error)) from None
+        wishes = Request(asked.search or None, None, asked.glossary or None, asked.banned or None, asked.prefixes)
         if asked.prefixes and len(asked.prefixes) != len(asked.texts):
-            raise RefusedError(400, f"request.prefixes are {len(asked.prefixes)} for {len(asked.texts)} texts")
+            raise RefusedError(409, f"request.prefixes are {len(asked.prefixes)} for {len(asked.texts)} texts")
         values = await self.service.translate_in_detail(translator, asked.texts, wishes, asked.details, asked.attention)
         return {"translations": values, "source": translator.direction.source, "target": translator.direction.target}
 
@@ -198,9 +197,13 @@ class Application:
         if not isinstance(file, UploadFile):
             raise RefusedError(400, "the form has no file: send it as multipart/form-data, in the field `file`")
         source, target = str(fields.get("source", "")), str(fields.get("target", ""))
-        return self.documents.submit(file.filename or "", file.file, self.models.translator(source, target))
+        translator = self.models.translator(source, target, str(fields.get("model", "")))
+        return self.documents.submit(file.filename or "", file.file, translator)
 
     async def _document(self, request: HttpRequest) -> Response:
+        if request.method == "DELETE":
+            self.documents.remove(request.path_params["key"])
+            return Response(status_code=204)
         return JSONResponse(self.documents.find(request.path_params["key"]).values())
 
     async def _document_file(self, request: HttpRequest) -> Response:
@@ -208,10 +211,6 @@ class Application:
         if kept.report is None:
             raise RefusedError(409, "the document is not translated yet")
         return FileResponse(kept.output, filename=kept.path.name)
-
-    async def _remove_document(self, request: HttpRequest) -> Response:
-        self.documents.remove(request.path_params["key"])
-        return Response(status_code=204)
 
     # ---- About the server ----
 
@@ -222,6 +221,7 @@ class Application:
                 "directions": [way._asdict() for way in each.page_directions],
                 "verdict": (each.translator.verdict or {"sentences": [""]})["sentences"][0],
                 "card": each.card,
+                "attention": each.translator.engine.has_attention,
             }
             for each in self.models.models
         ]
@@ -230,6 +230,7 @@ class Application:
             "suggestions": self._suggestions is not None,
             "endings": document_endings(),
             "characters": self.service.limits.characters,
+            "file_bytes": self.service.limits.file_bytes,
         }
         headers = {"Content-Security-Policy": "frame-ancestors 'none'", "Referrer-Policy": "no-referrer"}
         return HTMLResponse(join_server_page(models, abilities), headers=headers)
@@ -247,7 +248,7 @@ class Application:
         return PlainTextResponse(self.metrics.exposition(gauges), media_type="text/plain; version=0.0.4")
 
     async def _openapi(self, request: HttpRequest) -> Response:
-        return JSONResponse(openapi())
+        return JSONResponse(openapi(self.models, self.service.limits))
 
 
 def _answer_error(request: HttpRequest, error: Exception) -> Response:
@@ -257,14 +258,20 @@ def _answer_error(request: HttpRequest, error: Exception) -> Response:
         return refused.response(error.headers)
     if isinstance(error, RefusedError):
         return error.response()
-    if isinstance(error, TolkaError):
-        return RefusedError(500 if isinstance(error, CheckpointError) else 400, str(error)).response()
+    if isinstance(error, TolkaError):  # what the model cannot do
+        return RefusedError(500 if isinstance(error, CheckpointError) else 409, str(error)).response()
     return RefusedError(500, "the server has failed here: its log says why").response()
 
 
-@cache
-def openapi() -> dict[str, Any]:
-    """Return the description of the addresses (OpenAPI 3.1)."""
-    described: dict[str, Any] = table_beside(__file__)
+def openapi(models: ServedModels, limits: LimitsConfig) -> dict[str, Any]:
+    """Return the description of the addresses (OpenAPI 3.1), with what these models and limits allow."""
+    described: dict[str, Any] = deepcopy(table_beside(__file__))
     described["info"]["version"] = __version__
+    languages, schemas = models.languages(), described["components"]["schemas"]
+    schemas["Source"]["enum"] = [each["code"] for each in languages if each["targets"]]
+    schemas["Target"]["enum"] = sorted({code for each in languages for code in each["targets"]})
+    schemas["Model"]["enum"] = ["", *(each.name for each in models.models)]
+    schemas["LibreRequest"]["properties"]["alternatives"]["maximum"] = limits.hypotheses - 1
+    for setting in schemas["TranslateRequest"]["properties"]["search"]["properties"].values():
+        setting["maximum"] = limits.hypotheses
     return described

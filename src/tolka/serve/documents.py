@@ -26,7 +26,7 @@ from tolka.translation.translator import Translator
 
 _KEPT_SECONDS = 3600.0
 _MOST_KEPT = 100
-_WINDOW = 256  # texts at once: the requests of others come in between
+_WINDOW = 128  # texts at once: the requests of others come in between
 
 
 def translated(
@@ -72,8 +72,14 @@ class KeptDocument:
             "state": state,
             "share": round(share, 3),
             **({"error": self.error} if self.error else {}),
-            **({"report": self.report.values()} if self.report else {}),
+            **({"report": self._report_values(self.report)} if self.report else {}),
         }
+
+    def _report_values(self, report: DocumentReport) -> dict[str, Any]:
+        """Return a report without the folder of this server, which is nobody's business."""
+        folder, values = f"{self.path.parent}/", report.values()
+        check = [{**each, "where": each["where"].replace(folder, "")} for each in values["check"]]
+        return {**values, "input": self.path.name, "check": check}
 
 
 class Documents:
@@ -92,7 +98,7 @@ class Documents:
         document_kind = kind.document if kind and issubclass(kind, LineFile) else kind
         if document_kind is None or not issubclass(document_kind, Document):
             known = " ".join(document_endings())
-            raise RefusedError(400, f"'{name:.60}' is no kind of document that is translated; these are: {known}")
+            raise RefusedError(409, f"'{name:.60}' is no kind of document that is translated; these are: {known}")
         if len(self._documents) >= _MOST_KEPT:
             raise RefusedError(503, f"{_MOST_KEPT} documents are kept or wait already", retry_after=60)
         key = secrets.token_urlsafe(16)

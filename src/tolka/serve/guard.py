@@ -139,9 +139,11 @@ class Guard:
 
 def check_token(token: str, headers: Mapping[str, str], fields: Mapping[str, Any]) -> None:
     """Raise RefusedError unless a request has the token: `Authorization: Bearer ...`, or the field api_key."""
+    if not isinstance(fields.get("api_key"), str | None):
+        raise RefusedError(400, "api_key must be a text")
     if not token:
         return
     kind, _, given = headers.get("authorization", "").partition(" ")
-    given = given if kind.lower() == "bearer" else str(fields.get("api_key", ""))
+    given = given if kind.lower() == "bearer" else fields.get("api_key") or ""
     if not secrets.compare_digest(given.strip().encode(), token.encode()):
         raise RefusedError(403, "a token is needed: Authorization: Bearer TOKEN, or the field api_key")

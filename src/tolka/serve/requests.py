@@ -1,7 +1,7 @@
 """The fields of a request, wherever a client puts them: JSON, a form, or the address."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from starlette.datastructures import FormData
@@ -13,53 +13,62 @@ from tolka.serve.guard import RefusedError
 
 F = TypeVar("F")
 _NUMBERS = ("alternatives",)  # fields of forms that are whole numbers
+_STRICT = ("SentencesRequest", "TranslateRequest")
 
 
 async def read_fields(request: HttpRequest) -> dict[str, Any]:
     """Return the fields of a request; one that a form has several times is a list, and a file an UploadFile.
 
-    RefusedError for a body of another kind, ConfigError for one that is damaged.
+    RefusedError for a body of another kind, and for a damaged one.
     """
-    fields = _plain(request.query_params.multi_items())
+    found = _plain(request.query_params.multi_items())
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
         form: FormData = await request.form(max_files=1, max_fields=10_000, max_part_size=2**30)
-        return {**fields, **_plain(form.multi_items())}
+        return {**found, **_plain(form.multi_items())}
     body = await request.body()
     if not body.strip():
-        return fields
+        return found
     if kind not in ("", "application/json"):
         raise RefusedError(415, f"a body is application/json or a form, and not {kind:.60}")
     try:
-        values = json.loads(body)
+        values = json.loads(body, parse_float=_number)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"the body is not JSON ({error!s:.100})") from None
+        raise RefusedError(400, f"the body is not JSON ({error!s:.100})") from None
     if not isinstance(values, dict):
-        raise ConfigError('the body must be an object, as in {"q": "A sentence."}')
-    return {**fields, **values}
+        raise RefusedError(400, 'the body must be an object, as in {"q": "A sentence."}')
+    return {**found, **values}
+
+
+def _number(text: str) -> float:
+    """Return a number of JSON, where 3.0 is a whole number as 3 is."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the values by their names; all of those that occur several times."""
-    fields: dict[str, Any] = {}
+    listed: dict[str, list[Any]] = {}
     for key, value in items:
-        if key in _NUMBERS and isinstance(value, str) and value.isdecimal():
-            value = int(value[:9])
-        fields[key] = (
-            [*fields[key], value]
-            if isinstance(fields.get(key), list)
-            else ([fields[key], value] if key in fields else value)
-        )
-    return fields
+        is_number = key in _NUMBERS and isinstance(value, str) and value.isdecimal()
+        listed.setdefault(key, []).append(int(value[:9]) if is_number else value)
+    return {key: values if len(values) > 1 else values[0] for key, values in listed.items()}
 
 
-def parse(kind: type[F], fields: dict[str, Any]) -> F:
-    """Return the fields as a dataclass; ConfigError for unknown ones, other types, and for one that is missing."""
-    given = {key: value for key, value in fields.items() if key != "api_key"}
+def parse(kind: type[F], values: dict[str, Any]) -> F:
+    """Return the fields as a dataclass; RefusedError for other types, for one that is missing, and unknown ones.
+
+    LibreTranslate's addresses ignore unknown fields, as some of its clients send some.
+    """
+    names = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
+    ignored = ("api_key",) if kind.__name__ in _STRICT else values.keys() - names
+    given = {key: value for key, value in values.items() if key not in ignored}
+    if missing := [key for key, each in names.items() if key not in given and each.default is each.default_factory]:
+        raise RefusedError(400, f"the request lacks the field '{missing[0]}'")
     try:
         return build(kind, given, "request")
-    except TypeError as error:  # of the constructor
-        raise ConfigError(f"the request lacks a field: {str(error).partition(': ')[2]}") from None
+    except ConfigError as error:
+        raise RefusedError(400, str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,7 @@ class TranslateRequest:
     target: str
     model: str = ""
     search: dict[str, Any] = field(default_factory=dict)
-    glossary: dict[str, Any] = field(default_factory=dict)
+    glossary: dict[str, str | list[str]] = field(default_factory=dict)
     banned: list[str] = field(default_factory=list)
     prefixes: list[str] = field(default_factory=list)
     details: bool = True

@@ -1,6 +1,7 @@
 """The process of a server: its socket, its signals, and its end."""
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,7 @@ def serve(
     requests must have; "" = none. suggestions: the file of corrections; None = they are refused. say: receives notes.
     TolkaError, in one line, for a model that cannot be opened and a port that is not free.
     """
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each damaged form
     listening = _listening(host, port)
     with listening:
         models = ServedModels.open(names, config, say)

@@ -23,6 +23,7 @@ from tolka.translation.splitting import sentences, separator_between
 from tolka.translation.translator import Translator
 
 _LINE_END = re.compile(r"\r\n?|\n")
+_LONGEST = BeamConfig().limit(100)  # subwords of a translation of 100, unless the server's own search allows more
 _AT_ONCE = 256  # texts: a request of more does not keep others waiting
 
 
@@ -43,11 +44,11 @@ class Service:
                 f"{characters} characters at once, of at most {self.limits.characters} (limits.characters)",
             )
         # A translation of any length, from a request, would keep the others waiting.
-        if max(search.width, search.returned) > self.limits.hypotheses or search.limit(100) > BeamConfig().limit(100):
+        if max(search.width, search.returned) > self.limits.hypotheses or search.limit(100) > _LONGEST:
             raise RefusedError(
                 400,
                 f"{max(search.width, search.returned)} hypotheses, and translations of up to {search.limit(100)} "
-                f"subwords for 100: at most {self.limits.hypotheses} (limits.hypotheses) and {BeamConfig().limit(100)}",
+                f"subwords for 100: at most {self.limits.hypotheses} (limits.hypotheses) and {_LONGEST}",
             )
         with self.capacity.reserved(characters):
             try:

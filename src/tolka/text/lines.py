@@ -86,7 +86,7 @@ def open_unpacked(path: Path) -> IO[bytes]:
     try:
         return cast(IO[bytes], opener(path, "rb"))
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file{_neighbours(path)}") from None
+        raise DataError(f"{path}: there is no such file{near_path(path) or held_files(path.parent)}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: cannot be read, as it is a folder{held_files(path)}") from None
     except OSError as error:
@@ -107,19 +107,13 @@ def _broken_error(place: str, error: Exception) -> DataError:
     return DataError(f"{place}: cannot be read further ({error}); is the file complete?")
 
 
-def _advice(error: UnicodeDecodeError, stream: IO[bytes], name: str, *, is_utf8: bool, is_last: bool) -> str:
-    """Return advice for a line that is not UTF-8.
-
-    stream: after the line. is_utf8: whether a line before it is. is_last: whether no line feed ends it.
-    """
-    # Only after other characters of several bytes: in Latin-1, too, a line may end in a byte that begins one in UTF-8.
-    is_cut = error.reason == "unexpected end of data" and (is_utf8 or not error.object[: error.start].isascii())
-    if is_cut and is_last:
-        return "the file ends inside a character: it is cut off, so get it once more"
+def _advice(error: UnicodeDecodeError, stream: IO[bytes], name: str, *, is_utf8: bool) -> str:
+    """Return advice for a line that is not UTF-8. stream: after the line. is_utf8: whether a line before it is."""
+    # In the middle of a character: only after others of several bytes, as a line in Latin-1 may end so, too.
+    if error.reason == "unexpected end of data" and (is_utf8 or not error.object[: error.start].isascii()):
+        return "the line ends inside a character: is the file cut off, or was the text cut by bytes?"
     if is_utf8:
         return "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
-    if is_cut:
-        return "the line ends inside a character: was the text cut by bytes?"
     # One line often fits several languages; but a pipe may have no more for a while.
     following = stream.read(_SAMPLE_BYTES) if stream.seekable() else b""
     encoding = likely_encoding(error.object + b"\n" + following.rpartition(b"\n")[0])
@@ -195,7 +189,7 @@ def decode_lines(
                 # The kind of a binary file says more than its first wrong byte.
                 raise _binary_file_error(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
-                    + _advice(error, stream, name, is_utf8=is_utf8, is_last=not raw.endswith(b"\n"))
+                    + _advice(error, stream, name, is_utf8=is_utf8)
                 ) from None
             is_utf8 = is_utf8 or not text.isascii()
             yield text
@@ -295,17 +289,10 @@ def _nearest(path: Path) -> Path | None:
     return None
 
 
-def _neighbours(path: Path) -> str:
-    """Return a hint for a missing file: one of a name like it, or what its folder contains."""
-    if near := near_path(path):
-        return near
-    if not path.parent.is_dir():
-        return f" (and no folder {path.parent})"
-    return held_files(path.parent).replace("; it", "; its folder", 1)
-
-
 def held_files(folder: Path) -> str:
-    """Return "; it holds: a.en, b.en", the first files of a folder, for messages."""
+    """Return "; the folder holds: a.en, b.en", its first files, for messages; that there is none, if that is so."""
+    if not folder.is_dir():
+        return f" (and no folder {folder})"
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
     first_names = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-    return f"; it holds: {first_names}" if names else "; it holds no files"
+    return f"; the folder holds: {first_names}" if names else "; the folder holds no files"

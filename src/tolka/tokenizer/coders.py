@@ -1,9 +1,9 @@
 """One side of a tokenizer: text to ids and back, by a SentencePiece model, or by one and a vocabulary beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 from tolka.tokenizer.resampling import Resampler
 from tolka.tokenizer.special_tokens import BLANK, UNK
@@ -14,7 +14,6 @@ _REPLACEMENTS = str.maketrans(dict.fromkeys(f"\n\r\0{BLANK}", " "))
 _BROKEN = "\N{REPLACEMENT CHARACTER}"  # what SentencePiece writes for bytes that are not UTF-8
 _BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}  # how SentencePiece names them
 Rows = Sequence[Sequence[int]]
-S = TypeVar("S", int, str)
 
 
 class Coder:
@@ -49,7 +48,8 @@ class Coder:
 
     def decode(self, row: Sequence[int]) -> str:
         """Return the text of ids, as one line."""
-        return self._text(list(row), self._bytes)
+        text = self._processor.decode(list(row))
+        return self._text(self.pieces(row)) if _BROKEN in text else as_line(text)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the subwords of ids, as SentencePiece writes them (▁ for a word boundary)."""
@@ -59,18 +59,11 @@ class Coder:
         """Return other segmentations of the same texts, as `Resampler` draws them."""
         return self._resampler(rows, amount, seed)
 
-    def _text(self, subwords: list[S], byte_of: Mapping[S, int]) -> str:
+    def _text(self, subwords: list[str]) -> str:
         """Return the text of subwords, without bytes that make no character and without the first word boundary."""
         text = self._processor.decode(subwords)
         # U+FFFD may also be in the text itself: then the second decoding returns the same.
-        if _BROKEN in text:
-            text = self._processor.decode(whole_characters(subwords, byte_of))
-        return as_line(text)
-
-    @cached_property
-    def _bytes(self) -> dict[int, int]:
-        ids = {self._processor.piece_to_id(name): byte for name, byte in _BYTES.items()}
-        return {number: byte for number, byte in ids.items() if self._processor.is_byte(number)}
+        return as_line(self._processor.decode(whole_characters(subwords)) if _BROKEN in text else text)
 
     @cached_property
     def _resampler(self) -> Resampler:
@@ -115,7 +108,7 @@ class VocabularyCoder(Coder):
 
     def decode(self, row: Sequence[int]) -> str:
         """Return the text of ids; unknown subwords are left out, as by Marian's tokenizer, and tags of languages."""
-        return self._text([self._subwords[number] for number in row if number not in self._never], _BYTES).strip()
+        return self._text([self._subwords[number] for number in row if number not in self._never]).strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._subwords[number] for number in ids]
@@ -136,17 +129,13 @@ class VocabularyCoder(Coder):
         return Resampler(self._processor, frozenset(self._own.values()))
 
 
-def whole_characters(subwords: Sequence[S], byte_of: Mapping[S, int]) -> list[S]:
-    """Return the subwords without the bytes that make no character of UTF-8, as where a translation was cut.
-
-    byte_of: of the subwords that are bytes.
-    """
-    subword_of = {byte: subword for subword, byte in byte_of.items()}
-    result = list[S]()
-    for is_byte, group in groupby(subwords, byte_of.__contains__):
+def whole_characters(subwords: Sequence[str]) -> list[str]:
+    """Return the subwords without the bytes that make no character of UTF-8, as where a translation was cut."""
+    result = list[str]()
+    for is_byte, group in groupby(subwords, _BYTES.__contains__):
         if is_byte:
-            text = bytes(byte_of[each] for each in group).decode(errors="ignore")
-            result += [subword_of[byte] for byte in text.encode()]
+            text = bytes(_BYTES[each] for each in group).decode(errors="ignore")
+            result += [f"<0x{byte:02X}>" for byte in text.encode()]
         else:
             result += group
     return result

@@ -15,8 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any
-from unicodedata import combining
 
 from tolka.errors import ConfigError
 from tolka.text.direction import Direction
@@ -30,7 +28,6 @@ from tolka.tokenizer.vocabulary import Vocabulary
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _COUNTED = 2000  # lines whose subwords are counted for the note
-_LISTED = 60  # characters that a note lists
 MUCH_UNSPELT = 0.1
 """Share of a side's subwords that are bytes or unknown, from which on new ones are worth adding."""
 
@@ -48,10 +45,6 @@ class Extension:
     known: Sequence[str]
     sample: int
     character_coverage: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values that the result depends on, beside the text."""
-        return {**vars(self), "base": self.base.digests}
 
     def sides(self, directions: Sequence[Direction]) -> list[str]:
         """Return which side of texts in these directions subwords are learnt from: both, source, target or "" for none.
@@ -202,12 +195,8 @@ def _notes(extension: Extension, new: Tokenizer, pairs: Sequence[Pair], learnt: 
             continue
         name = "both sides" if side == "both" else f"the {side}"
         fewer = "" if len(added) == extension.size else "; the text has no more that would save anything"
-        # A mark stands on a circle, as it would else stand on the blank before it.
-        single = [f"\u25cc{each}" if combining(each) else each for each in added if len(each) == 1]
-        yield f"{len(added)} subwords of {name} added, {len(single)} of them characters (tokenizer.extend){fewer}"
-        if single:
-            more = f" and {len(single) - _LISTED} more" if len(single) > _LISTED else ""
-            yield f"characters added: {' '.join(single[:_LISTED])}{more}"
+        characters = sum(len(each) == 1 for each in added)
+        yield f"{len(added)} subwords of {name} added, {characters} of them characters (tokenizer.extend){fewer}"
     encoders = {"source": (old.encode_source, new.encode_source), "target": (old.encode_target, new.encode_target)}
     for side, (before, after) in encoders.items():
         texts = [getattr(pair, side) for pair in pairs]

@@ -35,7 +35,7 @@ def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) ->
 
 def _share(step: TrainStep, batch: Batch) -> Batch:
     """Return the part of a batch that a rank trains on: as many of the pairs as any other, or one fewer."""
-    return batch.first(-(-len(batch.source) // step.parallel.ranks.size))
+    return batch.part(slice(-(-len(batch.source) // step.parallel.ranks.size)))
 
 
 def _can_try(step: TrainStep) -> bool:

@@ -14,7 +14,7 @@ class FakeElement {
   add(option) { this.options.push(option.text); }
   querySelectorAll() { return []; }
 }
-for (const name of ["append", "replaceChildren", "remove", "close"]) FakeElement.prototype[name] = nothing;
+for (const name of ["append", "replaceChildren", "remove", "close", "dispatchEvent"]) FakeElement.prototype[name] = nothing;
 
 const elements = [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => new FakeElement(id));
 const page = Object.fromEntries(elements.map((each) => [each.id, each]));

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from tolka.formats.html import page
-from tolka.formats.html.page import join_modules, join_page
+from tolka.formats.html.page import MODULES, join_modules, join_page, join_server_page
 
+PAGE = Path(page.__file__).parents[2] / "page"
 HOSTILE = "</script><!--<script>$title &lt;\u2028\x00'\""
 
 
@@ -49,7 +50,7 @@ class Elements(HTMLParser):
 @pytest.fixture(autouse=True)
 def fake_runtime(monkeypatch: pytest.MonkeyPatch) -> str:
     text = Path(__file__).with_name("fake_worker.js").read_text(encoding="utf-8")
-    monkeypatch.setattr(page, "join_modules", lambda names: text)
+    monkeypatch.setattr(page, "join_modules", lambda names: text if names == MODULES else join_modules(names))
     return text
 
 
@@ -77,6 +78,42 @@ def test_the_policy_allows_the_page_s_own_script_and_style_and_no_request() -> N
         "form-action": "'none'",
         "base-uri": "'none'",
     }
+
+
+def test_a_server_s_page_may_ask_its_own_server_alone_and_has_no_weights() -> None:
+    elements = Elements(server_page())
+    policy = elements.only("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
+    assert dict(each.strip().split(" ", 1) for each in str(policy).split(";")) == {
+        "default-src": "'none'",
+        "connect-src": "'self'",
+        "script-src": sha256_source(elements.only("script", type="module")[1]),
+        "style-src": sha256_source(elements.only("style")[1]),
+        "form-action": "'none'",
+        "base-uri": "'none'",
+    }
+    assert [named.get("type") for name, named, _ in elements.found if name == "script"] == [
+        "module",
+        "application/json",
+    ]
+    assert json.loads(elements.only("script", id="about")[1])["abilities"]["endings"] == [HOSTILE]
+    attributes = {name for _, named, _ in elements.found for name in named}
+    assert {name for name in attributes if name in ("src", "href", "style", "srcset") or name.startswith("on")} == set()
+
+
+def server_page() -> str:
+    abilities = {"token": True, "suggestions": True, "endings": [HOSTILE], "characters": 9, "file_bytes": 9}
+    return join_server_page([{**offered(HOSTILE, b"", "en-de"), "attention": True}], abilities)
+
+
+def test_a_server_is_asked_what_the_page_asks_its_engine(tmp_path: Path) -> None:
+    """And again where it is busy or gone; with a token; never twice for a sentence: server_engine.mjs has the cases."""
+    if not (node := shutil.which("node")):
+        pytest.skip("Node is not installed: nothing runs the page's script")
+    place = tmp_path / "page.html"
+    place.write_text(server_page(), encoding="utf-8")
+    command = [node, str(Path(__file__).with_name("server_engine.mjs")), str(PAGE), str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "as expected\n", done.stderr
 
 
 def test_nothing_in_the_page_asks_for_another_file_or_holds_code_beside_its_script() -> None:
@@ -160,8 +197,9 @@ def test_a_model_without_weights_is_an_error() -> None:
         join_page("title", [{}, {}], [b""])
 
 
-def test_every_element_that_the_script_uses_is_in_the_page() -> None:
-    elements = joined()
+@pytest.mark.parametrize("text", [join_page("", [], []), server_page()])
+def test_every_element_that_the_script_uses_is_in_the_page(text: str) -> None:
+    elements = Elements(text)
     script = elements.only("script", type="module")[1]
     used = {*re.findall(r"\bpage\.([a-z]+)\b", script)}
     assert {"source", "translation", "card"} <= used
@@ -180,7 +218,8 @@ def test_modules_become_one_script(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_no_two_elements_have_one_id() -> None:
-    ids = re.findall(r'\sid="([^"]+)"', join_page("title", [], []))
+@pytest.mark.parametrize("text", [join_page("title", [], []), server_page()])
+def test_no_two_elements_have_one_id(text: str) -> None:
+    ids = re.findall(r'\sid="([^"]+)"', text)
     assert len(ids) > 20
     assert sorted(ids) == sorted(set(ids))

@@ -24,9 +24,9 @@ EN_DE = Direction("en", "de")
 def cleaned(
     rows: list[tuple[str, str]], direction: Direction = EN_DE, **options: Any
 ) -> tuple[list[tuple[str, str]], Tally]:
-    tally, rejected = Tally(), []
+    tally, rejected = Tally(), list[tuple[Pair, str]]()
     pairs = [Pair(*row) for row in rows]
-    kept = list(clean(pairs, CleaningConfig(**options), direction, tally, lambda *what: rejected.append(what)))
+    kept = list(clean(pairs, CleaningConfig(**options), direction, tally, rejected.append))
     assert tally.total == len(rows)
     assert tally.kept == len(kept)
     assert Counter(reason for _, reason in rejected) == tally.dropped

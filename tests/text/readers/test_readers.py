@@ -24,7 +24,7 @@ from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import Pair, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
-from tolka.text.readers.tmx import TmxFile
+from tolka.text.readers.xml_file import TmxFile
 
 LANGUAGES = Direction("en", "de")
 TMX = """<?xml version="1.0" encoding="{encoding}"?>

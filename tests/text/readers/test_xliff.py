@@ -6,7 +6,7 @@ from rows import each_row
 
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
-from tolka.text.readers.xliff import XliffFile
+from tolka.text.readers.xml_file import XliffFile
 
 EN_DE = Direction("en", "de")
 V1 = '<xliff version="1.2"><file source-language="en" target-language="de-DE"><body>{}</body></file></xliff>'
@@ -31,14 +31,14 @@ def read(folder: Path, content: str, direction: Direction = EN_DE) -> list[Pair]
             for attributes, flaw in (
                 ('state="new"', "untranslated"),
                 ('state="needs-translation"', "untranslated"),
-                ('state="needs-review-translation"', "needs review"),
-                ('state="needs-l10n"', "needs review"),
-                ('state-qualifier="fuzzy-match"', "needs review"),
-                ('state-qualifier="tm-suggestion"', "needs review"),
-                ('state="signed-off" state-qualifier="rejected-grammar"', "rejected"),
-                ('state-qualifier="rejected-length"', "rejected"),
-                ('state="translated" state-qualifier="leveraged-mt"', "machine translation"),
-                ('state-qualifier="mt-suggestion"', "machine translation"),
+                ('state="needs-review-translation"', "not approved"),
+                ('state="needs-l10n"', "not approved"),
+                ('state-qualifier="fuzzy-match"', "not approved"),
+                ('state-qualifier="tm-suggestion"', "not approved"),
+                ('state="signed-off" state-qualifier="rejected-grammar"', "not approved"),
+                ('state-qualifier="rejected-length"', "not approved"),
+                ('state="translated" state-qualifier="leveraged-mt"', "not approved"),
+                ('state-qualifier="mt-suggestion"', "not approved"),
                 ('state="final" state-qualifier="leveraged-mt"', ""),
                 ('state="translated" state-qualifier="exact-match"', ""),
             )

@@ -14,8 +14,8 @@ from tolka.version import __version__
 
 # The runtime, each module behind those that it imports.
 MODULES = ["characters", "tokenizer", "sentences", "matrix", "recurrent", "transformer", "search", "model", "worker"]
-# No request of any kind; child-src is the worker-src of older browsers.
-_POLICY = "default-src 'none'; worker-src blob:; child-src blob:; form-action 'none'; base-uri 'none'"
+# No request, except those that a page adds; child-src is the worker-src of older browsers.
+_POLICY = "default-src 'none'; form-action 'none'; base-uri 'none'"
 
 
 def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence[bytes]) -> str:
@@ -23,28 +23,63 @@ def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence
 
     models: what `page/model.js` opens, for each model. weights: the bytes of all its tensors.
     """
-    script, style, runtime = _page_file("page.js"), _page_file("page.css"), join_modules(MODULES)
-    assert not re.search(r"<!--|</?script", script + runtime, re.IGNORECASE), "it would end a script element"
     sized = [{**model, "bytes": len(each)} for model, each in zip(models, weights, strict=True)]
-    about = json.dumps(
-        {"version": __version__, "models": sized}, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    )
-    tag = '<script type="text/plain" id="weights-{}">{}</script>'
-    return Template(_page_file("page.html")).substitute(
-        title=html.escape(title),
-        policy=f"{_POLICY}; script-src {_source_hash(script)} 'wasm-unsafe-eval'; style-src {_source_hash(style)}",
-        style=style,
-        script=script,
-        version=__version__,
-        about=about.replace("<", "\\u003c"),  # so that no text of a model can end the script element
-        runtime=runtime,
-        weights="\n".join(tag.format(i, base64.b64encode(each).decode()) for i, each in enumerate(weights)),
+    encoded = {f"weights-{number}": base64.b64encode(each).decode() for number, each in enumerate(weights)}
+    return _joined(
+        title,
+        {"models": sized},
+        script=_page_file("page.js") + _page_file("file.js"),
+        style=_page_file("page.css"),
+        privacy="Works without a network. What you type stays on this device.",
+        policy="worker-src blob:; child-src blob:; script-src {script} 'wasm-unsafe-eval'",
+        tools="",
+        data={"runtime": join_modules(MODULES), **encoded},
     )
 
 
 def join_server_page(models: Sequence[Mapping[str, Any]], abilities: Mapping[str, Any]) -> str:
-    """Return the page of a server. models: title, directions, verdict and card of each. abilities: what it can do."""
-    return ""
+    """Return the page of a server.
+
+    models: title, directions, verdict, card, and whether it has attention, of each. abilities: what the server can do.
+    """
+    return _joined(
+        "Translate",
+        {"models": [*models], "abilities": {**abilities}},
+        script=join_modules(["page", "server", "server_page"]),
+        style=_page_file("page.css") + _page_file("server.css"),
+        privacy="Works without the internet. What you type is sent to this server and to no other.",
+        policy="connect-src 'self'; script-src {script}",
+        tools=_page_file("server.html"),
+        data={},
+    )
+
+
+def _joined(
+    title: str,
+    about: Mapping[str, Any],
+    *,
+    script: str,
+    style: str,
+    privacy: str,
+    policy: str,
+    tools: str,
+    data: Mapping[str, str],
+) -> str:
+    """Return page.html with its parts. policy: beside what all pages have. data: texts for the script, by their ids."""
+    assert not re.search(r"<!--|</?script", script + data.get("runtime", ""), re.IGNORECASE), "it would end an element"
+    values = json.dumps({"version": __version__, **about}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    allowed = f"{policy.format(script=_source_hash(script))}; style-src {_source_hash(style)}"
+    return Template(_page_file("page.html")).substitute(
+        title=html.escape(title),
+        policy=f"{_POLICY}; {allowed}",
+        style=style,
+        script=script,
+        privacy=privacy,
+        tools=tools,
+        version=__version__,
+        about=values.replace("<", "\\u003c"),  # so that no text of a model can end the script element
+        data="".join(f'<script type="text/plain" id="{name}">{text}</script>\n' for name, text in data.items()),
+    )
 
 
 def join_modules(names: Sequence[str]) -> str:

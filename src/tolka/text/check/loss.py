@@ -19,7 +19,6 @@ _SETTINGS = {
     "few letters": "min_letters",
     "numbers": "numbers",
     "duplicate": "duplicates",
-    "near duplicate": "duplicates",
     "held-out": "leaks",
     "in another script": "script",
     "in another language": "language",

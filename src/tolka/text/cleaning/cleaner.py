@@ -63,7 +63,7 @@ class Tally:
         return cls(int(values["kept"]), Counter(values["dropped"]), Counter(values["changed"]))
 
 
-Reject = Callable[[Pair, str], object]
+Reject = Callable[[tuple[Pair, str]], object]
 """Called with a dropped pair and the reason."""
 Marks = frozenset[bytes]
 """Keys of held-out text."""
@@ -74,7 +74,7 @@ def judge(
     config: CleaningConfig,
     direction: Direction,
     tally: Tally,
-    reject: Reject = lambda pair, reason: None,
+    reject: Reject = lambda rejected: None,
     held_out: Marks = frozenset(),
     set_aside: Marks = frozenset(),
 ) -> Iterator[Pair]:
@@ -102,7 +102,7 @@ def judge(
             pair = result
         if reason:
             tally.dropped[reason] += 1
-            reject(raw, reason)
+            reject((raw, reason))
         else:
             tally.changed.update(changes)
             yield pair

@@ -12,7 +12,7 @@ from typing import Any
 from tolka.errors import ConfigError, DataError, reason_of
 from tolka.options.checks import at_least
 from tolka.options.settings import setting
-from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
+from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize, as_typed
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, user_path
@@ -37,8 +37,8 @@ class HubConfig(CorpusConfig):
     revision: str = setting("", literal=True)
     """commit or tag of the data set; empty = the newest"""
     train: list[Entry] = setting(default_factory=lambda: ["train"], literal=True, any_bytes=True)
-    """name of the training split, or a list; [[SPLIT,PREFIX]] = of a split whose files in corpus.root are called so"""
-    valid: list[Entry] = setting(default_factory=lambda: [["validation", "valid"]], literal=True, any_bytes=True)
+    """name of the training split, or a list"""
+    valid: list[Entry] = setting(default_factory=lambda: ["validation"], literal=True, any_bytes=True)
     """name of the validation split, or a list; or what is set aside of train: a share (0.01), a number, or auto"""
     test: list[Entry] = setting(default_factory=lambda: ["test"], literal=True, any_bytes=True)
     """name of a test split, or a list, each scored on its own; or what is set aside of train, as for valid"""
@@ -51,21 +51,15 @@ class HubConfig(CorpusConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for key in ("train", "valid", "test"):
-            for entry, _ in map(self.split_entry, getattr(self, key)):
-                if not isinstance(entry, str) and len(entry) != 2:
-                    raise ConfigError(
-                        f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SPLIT,PREFIX], a split and the "
-                        "prefix of its files in corpus.root"
-                    )
         at_least(self, "corpus", 1, "buffer")
         if self.streaming and not self.path:
             raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
-        if self.streaming and (len(self.train) != 1 or self.is_of_several_directions):
-            names = ", ".join(name for name, _ in self.named_texts(self.train, 0))
-            raise ConfigError(f"corpus.train ({names}): a stream is of one split, in one direction")
-        if self.streaming and (self.weights or self.temperature != 1):
-            raise ConfigError("corpus.weights and temperature mix several texts: a stream is one; leave them out")
+        is_mixed = self.weights or self.temperature != 1
+        if self.streaming and (len(self.train) != 1 or self.is_of_several_directions or is_mixed):
+            raise ConfigError(
+                f"corpus.train ({', '.join(map(as_typed, self.train))}): a stream is of one split, in one direction, "
+                "without weights and temperature"
+            )
         for key in ("valid", "test") if self.streaming else ():
             if SetSize.of(key, getattr(self, key)):
                 raise ConfigError(
@@ -78,7 +72,7 @@ class HubConfig(CorpusConfig):
         if self.streaming:
             stream = HubStream(self)
             # What the tokenizer learns from.
-            head = StreamHead(stream, self.buffer)
+            head = HubSplit(self, stream.name, stream.direction, self.buffer)
             held_out = self._files() if self.root else Corpus([], self._opened(self.valid), self._opened(self.test))
             return Corpus([[head]], held_out.valid, held_out.tests, stream, self.buffer)
         if self.root:
@@ -96,31 +90,21 @@ class HubConfig(CorpusConfig):
             source=self.source,
             target=self.target,
             root=self.root,
-            train=self._named_files(self.train if not self.streaming else self.valid),
-            valid=self._named_files(self.valid),
-            test=self._named_files(self.test),
+            train=self.train if not self.streaming else self.valid,
+            valid=self.valid,
+            test=self.test,
         ).find()
 
-    def _named_files(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return the entries with the prefixes of their files in corpus.root."""
-        named = zip(entries, self.named_texts(entries, 1), strict=True)
-        return [{"text": name, **each._asdict()} if isinstance(entry, dict) else name for entry, (name, each) in named]
-
     def _opened(self, entries: Sequence[Entry]) -> list[PairSource]:
-        return [HubSplit(self, *each) for each in self.named_texts(entries, 0)]
-
-    def named_texts(self, entries: Sequence[Entry], place: int) -> list[tuple[str, Direction]]:
-        """Return each entry's split (place 0), or the prefix of its files in corpus.root (place 1), and direction."""
-        texts = map(self.split_entry, entries)
-        return [(text if isinstance(text, str) else text[place], direction) for text, direction in texts]
+        return [HubSplit(self, str(split), direction) for split, direction in map(self.split_entry, entries)]
 
 
 class HubSplit(PairSource):
-    """One split of a data set, streamed or not, read from the first row to the last."""
+    """One split of a data set, streamed or not, read from the first row to the last, or the first rows of one."""
 
-    def __init__(self, config: HubConfig, split: str, direction: Direction) -> None:
-        """DataError if it cannot be loaded, or a column or a language is missing."""
-        self.name, self.direction, self.config = split, direction, config
+    def __init__(self, config: HubConfig, split: str, direction: Direction, most: int | None = None) -> None:
+        """most: number of rows to read, if not all. DataError for what cannot be loaded, or lacks a column."""
+        self.name, self.direction, self.config, self._most = split, direction, config, most
         self.rows = _load(config, split)
         # A stream may not know its columns before a row is read.
         names = self.rows.column_names or list(next(iter(self.rows), {}))
@@ -135,7 +119,7 @@ class HubSplit(PairSource):
         """Yield a pair per row. Line feeds inside a row become spaces: a sentence is one line."""
         data, number = f"{self.config.path} ({self.name})", -1
         try:
-            for number, row in enumerate(self.rows):
+            for number, row in enumerate(islice(self.rows, self._most)):
                 cells = row["translation"] if self._nested else row
                 yield Pair(*texts_of(cells, self.direction, f"{data}, row {number}", LINE_LIMIT))
         except DataError:
@@ -144,20 +128,25 @@ class HubSplit(PairSource):
             raise DataError(f"{data}, after row {number + 1}: {type(error).__name__}: {reason_of(error)}") from None
 
     def fingerprint(self) -> str:
-        if self.config.streaming:  # the library has no fingerprint of a stream
-            return hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in self.read()).encode()).hexdigest()
-        return ":".join((self.rows._fingerprint, *self.direction))
+        if not self.config.streaming:
+            return ":".join((self.rows._fingerprint, *self.direction))
+        # The library has no fingerprint of a stream, and to read all of its beginning would take too long.
+        config = self.config
+        named = [config.path, config.subset, config.revision, self.name, *self.direction, str(self._most)]
+        pairs = islice(self.read(), self._most and _FINGERPRINT_PAIRS)
+        return hashlib.sha256("\0".join([*named, *(f"{p.source}\n{p.target}" for p in pairs)]).encode()).hexdigest()
 
     def count(self) -> int:
-        return 0 if self.config.streaming else len(self.rows)
+        """Return the number of pairs; of a stream the maximum, or 0 if nobody can say."""
+        return self._most or 0 if self.config.streaming else len(self.rows)
 
 
 class HubStream(PairStream):
     """The training split of a streamed data set."""
 
     def __init__(self, config: HubConfig) -> None:
-        ((self.name, self.direction),) = config.named_texts(config.train, 0)
-        self.config = config
+        split, self.direction = config.split_entry(config.train[0])
+        self.name, self.config = str(split), config
         self._split = HubSplit(config, self.name, self.direction)
         self._times, self._position, self._pairs = 0, None, self._split.read()
 
@@ -186,30 +175,6 @@ class HubStream(PairStream):
         # To open the data set again takes a request to the Hub.
         if state != self.state():
             self._begin(state["times"], copy.deepcopy(state["place"]))
-
-
-class StreamHead(PairSource):
-    """The first pairs of a stream."""
-
-    def __init__(self, stream: HubStream, pairs: int) -> None:
-        self.name, self.direction = stream.name, stream.direction
-        self._config, self._pairs = stream.config, pairs
-
-    def read(self) -> Iterator[Pair]:
-        yield from HubStream(self._config).take(self._pairs)
-
-    def fingerprint(self) -> str:
-        """Return a digest of the data set's name and its first pairs."""
-        # To read all of a stream would take too long.
-        config = self._config
-        settings = [config.path, config.subset, config.revision, self.name, *config.direction, str(self._pairs)]
-        pairs = HubStream(config).take(min(self._pairs, _FINGERPRINT_PAIRS))
-        texts = [text for pair in pairs for text in (pair.source, pair.target)]
-        return hashlib.sha256("\0".join([*settings, *texts]).encode()).hexdigest()
-
-    def count(self) -> int:
-        """Return the maximum number of pairs; the stream may be shorter."""
-        return self._pairs
 
 
 def _load(config: HubConfig, split: str) -> Any:

@@ -1,15 +1,18 @@
-"""XML files of translations: what their readers share, and the text of a segment without its inline codes."""
+"""XML files of translations: memories (TMX 1.4), and what is on its way between programs (XLIFF 1.2, 2.0 and 2.1).
+
+Also what their readers share, and the text of a segment without its inline codes.
+"""
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from xml.etree.ElementTree import Element
 
 from tolka.text.direction import Direction
 from tolka.text.lines import read_blocks
-from tolka.text.pairs import NO_PAIR, Pair
-from tolka.text.readers.base import BothSides
+from tolka.text.pairs import FURTHER, NO_PAIR, Pair
+from tolka.text.readers.base import BothSides, register_reader
 from tolka.text.readers.xml_units import Unit, read_units
 from tolka.text.scripts import is_variety
 
@@ -40,8 +43,12 @@ _PLACEHOLDER = re.compile(
     r"%(?:\d+\$)?(?:\(\w+\))?[-+#0]*\d*(?:\.\d+)?[a-zA-Z@]|%\w+%|\$?\{\{?\s*[\w.]+\s*\}\}?|\$\w+\$"
 )
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)\0+(?=\w)")
-
-
+_FURTHER_VARIANTS = f"{FURTHER}variants not read"
+UNTRANSLATED = frozenset({"new", "needs-translation", "initial"})
+"""States of targets that are no translation yet (XLIFF 1.2, section 2.3; 2.0, section 4.3.1.30)."""
+_ACCEPTED = frozenset({"final", "signed-off"})  # whatever it was made from
+# Qualifiers of targets that a person must look at before they are translations.
+_DOUBTFUL = ("leveraged-mt", "mt-suggestion", "fuzzy-match", "tm-suggestion")
 # Where a code was that is neither a break nor formatting: XML cannot have this character.
 _JOINT = "\0"
 
@@ -135,3 +142,80 @@ def _text_of_code(code: Element) -> str:
 def single_spaced(text: str) -> str:
     """Return the text with a single blank for what XML takes for one; a no-break space is a character as any other."""
     return " ".join(re.findall(r"[^ \t\r\n]+", text))
+
+
+@register_reader(".tmx")
+class TmxFile(XmlFile):
+    """A pair of each unit, and flawed ones of further variants. Inline codes are left out, highlighted text stays."""
+
+    units, around = ("tu",), ("tmx", "body")
+    inline_codes = frozenset({"bpt", "ept", "it", "ph", "ut"})
+
+    def pairs_of(self, element: Element, unit: Unit) -> Iterator[Pair]:
+        variants = [
+            (normal_code(variant.get("xml:lang") or variant.get("lang") or ""), self.text_of(segment, unit))
+            for variant in element.iter("tuv")
+            for segment in variant.iter("seg")
+        ]
+        sides = [self._in_language(variants, language) for language in self.direction]
+        if not all(sides):
+            present = ", ".join(sorted({code for code, _ in variants})[:4])
+            source, target = (side[0][1] if side else "" for side in sides)
+            yield Pair(source, target, self.other_languages_flaw(f"in {present}"))
+            return
+        (_, source), *other_sources = sides[0]
+        (_, target), *other_targets = sides[1]
+        yield Pair(source, target)
+        yield from (Pair(text, target, _FURTHER_VARIANTS) for _, text in other_sources)
+        yield from (Pair(source, text, _FURTHER_VARIANTS) for _, text in other_targets)
+
+    def _in_language(self, variants: list[tuple[str, str]], language: str) -> list[tuple[str, str]]:
+        """Return the variants in a language, the one to read first: with exactly its code, or else the first."""
+        found = [each for each in variants if has_language(each[0], language, self.direction)]
+        return sorted(found, key=lambda each: each[0] != normal_code(language))
+
+
+@register_reader(".xlf", ".xliff")
+class XliffFile(XmlFile):
+    """Sources and targets of units, or of XLIFF 2's segments; what nobody stands for is a flawed pair."""
+
+    units, around = ("trans-unit", "unit"), ("xliff", "file", "group")
+    inline_codes = frozenset({"bpt", "ept", "it", "ph", "x", "bx", "ex", "sc", "ec", "cp"})  # g, pc, mrk hold text
+
+    def pairs_of(self, element: Element, unit: Unit) -> Iterator[Pair]:
+        source = _first(unit.around, "source-language", "srcLang")
+        target = _first(unit.around, "target-language", "trgLang")
+        translate = _first([element, *unit.around], "translate")
+        # Suggestions, and the source once more, are deeper inside.
+        for segment in [element] if element.tag == "trans-unit" else element.iter("segment"):
+            first, second = (self.text_of(segment.find(side), unit) for side in ("source", "target"))
+            flaw = "not to be translated" if translate == "no" else _flaw_of(segment, second)
+            if self._fits((source, target), self.direction):
+                yield Pair(first, second, flaw)
+            # A file from German to English serves a model from English to German as well.
+            elif self._fits((source, target), self.direction.swapped):
+                yield Pair(second, first, flaw)
+            else:
+                yield Pair(first, second, self.other_languages_flaw(f"from {source} to {target}"))
+
+    def _fits(self, codes: tuple[str, str], direction: Direction) -> bool:
+        """Return whether the file, by its codes, has the languages of a direction, or does not say."""
+        sides = zip(codes, direction, strict=True)
+        return all(not code or has_language(code, language, self.direction) for code, language in sides)
+
+
+def _first(elements: Sequence[Element], *names: str) -> str:
+    """Return the first value that an element has for one of these attributes; "" if none has."""
+    return next((each.attrib[name] for each in elements for name in names if each.get(name)), "")
+
+
+def _flaw_of(segment: Element, text: str) -> str:
+    """Return why a target is no translation that somebody stands for; "" if it is one. text: the target's."""
+    attributes = {"state": segment.get("state", ""), **getattr(segment.find("target"), "attrib", {})}
+    state, qualifier = attributes["state"], attributes.get("state-qualifier", "")
+    if not text or state in UNTRANSLATED:
+        return "untranslated"
+    # Most files leave out `approved`, which is "no" by default: only where it is said.
+    is_doubtful = state.startswith("needs-") or qualifier in _DOUBTFUL or segment.get("approved") == "no"
+    is_rejected = qualifier.startswith("rejected")
+    return "not approved" if is_rejected or (is_doubtful and state not in _ACCEPTED) else ""

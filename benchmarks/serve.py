@@ -1,0 +1,227 @@
+"""Measure mt-serve under load: throughput beside mt-translate's, latencies, memory, wrong answers, stops and reloads.
+
+    python benchmarks/serve.py MODEL TEXT [--seconds 60] [--clients 32] [--stops 0]
+
+TEXT: source lines. The clients send 1 to 40 of them at once, in all ways that the addresses take; some leave before the
+answer, and some send what is damaged or too large. --stops N: in place of the load, start a server under load N times,
+open its models again, and stop it. The machine computes for the clients too.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+import tolka
+
+_START = "import sys; from tolka.cli import mt_serve; mt_serve()"
+_SHORT = 1.0  # seconds after which a client that leaves has gone, at most
+
+
+class Server:
+    """A server in a process of its own, on a port that is free."""
+
+    def __init__(self, model: Path, *options: str) -> None:
+        command = [sys.executable, "-c", _START, str(model), "--port", "0", *options]
+        begun = time.perf_counter()
+        self.log = tempfile.NamedTemporaryFile("r", suffix=".log")  # noqa: SIM115  (until the process ends)
+        self.process = subprocess.Popen(command, stderr=open(self.log.name, "w"))  # noqa: SIM115
+        while not (found := re.search(r"^(\S+) answers;", Path(self.log.name).read_text(), re.MULTILINE)):
+            if self.process.poll() is not None:
+                raise SystemExit(f"the server ended with {self.process.wait()}: {self.log.read()}")
+            time.sleep(0.02)
+        self.address = found[1]
+        self.start_seconds = time.perf_counter() - begun
+
+    @property
+    def memory(self) -> float:
+        """Resident memory in MiB."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
+        """Return the exit code, and the seconds that stopping took."""
+        begun = time.perf_counter()
+        self.process.send_signal(number)
+        return self.process.wait(60), time.perf_counter() - begun
+
+
+@dataclass
+class Tally:
+    """What came of requests. unlike: answers that differ from those of mt-translate; foreign: those of other lines."""
+
+    sentences: int = 0
+    seconds: list[float] = field(default_factory=list)
+    statuses: Counter[str] = field(default_factory=Counter)
+    unlike: int = 0
+    foreign: int = 0
+    wrong_errors: list[str] = field(default_factory=list)
+
+
+async def client(address: str, known: dict[str, str], until: float, seed: int, tally: Tally, wild: bool) -> None:
+    """Send requests until a time. known: lines and their translations. wild: whether some are no good ones."""
+    draw, lines, all_texts = random.Random(seed), list(known), set(known.values())
+    async with httpx.AsyncClient(base_url=address, timeout=120) as http:
+        languages = (await http.get("/languages")).json()
+        source = next(each["code"] for each in languages if each["targets"])
+        target = next(each["targets"][0] for each in languages if each["targets"])
+        while time.perf_counter() < until:
+            texts = draw.choices(lines, k=round(40 ** draw.random()))
+            way, begun = draw.random(), time.perf_counter()
+            if wild and way < 0.03:  # damaged
+                response = await http.post(
+                    "/translate", content=b'{"q": "', headers={"content-type": "application/json"}
+                )
+                expected = 400
+            elif wild and way < 0.05:  # too large
+                response = await http.post("/translate", json={"q": "a " * 10**6, "source": source, "target": target})
+                expected = 413
+            elif wild and way < 0.1:  # somebody who leaves
+                try:
+                    body = {"texts": texts, "source": source, "target": target}
+                    await asyncio.wait_for(http.post("/v1/translate", json=body), draw.random() * _SHORT)
+                except TimeoutError:
+                    tally.statuses["left"] += 1
+                continue
+            else:
+                expected = 200
+                if way < 0.4:
+                    body = {"q": texts, "source": source, "target": target}
+                    response = await http.post("/translate", json=body)
+                elif way < 0.7:
+                    texts = texts[:1]
+                    response = await http.post("/translate", data={"q": texts[0], "source": source, "target": target})
+                else:
+                    body = {"texts": texts, "src_lang": source, "tgt_lang": target}
+                    response = await http.post("/translate", json=body)
+            tally.statuses[str(response.status_code)] += 1
+            if response.status_code != expected:
+                tally.wrong_errors.append(f"{response.status_code} for {expected}: {response.text[:200]}")
+            if response.status_code == 200:
+                tally.seconds.append(time.perf_counter() - begun)
+                found = response.json().get("translatedText") or response.json()["translations"]
+                found = [found] if isinstance(found, str) else found
+                tally.sentences += len(texts)
+                if len(found) != len(texts):
+                    tally.wrong_errors.append(f"{len(found)} translations for {len(texts)} texts")
+                for text, translation in zip(texts, found, strict=False):
+                    tally.unlike += translation != known[text]
+                    tally.foreign += translation != known[text] and translation in all_texts
+
+
+async def load(
+    server: Server, known: dict[str, str], seconds: float, clients: int, wild: bool
+) -> tuple[Tally, list[float]]:
+    """Return what came of requests of several clients at once, and the memory of the server at each second."""
+    tally, memory = Tally(), list[float]()
+    until = time.perf_counter() + seconds
+    work = [asyncio.create_task(client(server.address, known, until, seed, tally, wild)) for seed in range(clients)]
+    while not all(task.done() for task in work):
+        memory.append(server.memory)
+        await asyncio.sleep(1)
+    for task in work:
+        task.result()
+    return tally, memory
+
+
+def measure(options: argparse.Namespace, known: dict[str, str], offline: float) -> None:
+    """Print what a server does under load. offline: sentences a second of mt-translate."""
+    server = Server(options.model, *options.settings)
+    first = server.memory
+    asyncio.run(load(server, known, 10, options.clients, wild=False))  # buffers and caches are there
+    warm = server.memory
+    begun = time.perf_counter()
+    tally, memory = asyncio.run(load(server, known, options.seconds, options.clients, wild=not options.tame))
+    seconds = time.perf_counter() - begun
+    time.sleep(15)
+    after = server.memory
+    code, stopping = server.stop()
+    print(f"log: {' | '.join(server.log.read().splitlines()[-5:])[:1000]}")
+    rate = tally.sentences / seconds
+    quantiles = statistics.quantiles(tally.seconds, n=100)
+    print(f"started in {server.start_seconds:.2f} s; stopped with {code} in {stopping:.2f} s")
+    print(f"requests: {dict(tally.statuses)}; errors that are not the client's: {len(tally.wrong_errors)}")
+    for error in tally.wrong_errors[:5]:
+        print(f"  {error}")
+    print(
+        f"{tally.sentences} sentences in {seconds:.1f} s: {rate:.1f} a second, {rate / offline:.2f} of mt-translate's "
+        f"{offline:.1f}; p50 {quantiles[49]:.3f} s, p95 {quantiles[94]:.3f} s"
+    )
+    print(f"answers that differ from mt-translate's: {tally.unlike}; of another line: {tally.foreign}")
+    thirds = [statistics.mean(part) for part in (memory[: len(memory) // 3], memory[-len(memory) // 3 :])]
+    print(
+        f"memory in MiB: {first:.0f} at the start, {warm:.0f} after 10 s, {thirds[0]:.0f} in the first and "
+        f"{thirds[1]:.0f} in the last third, {max(memory):.0f} at most, {after:.0f} 15 s after the load"
+    )
+
+
+def stop_often(options: argparse.Namespace, known: dict[str, str]) -> None:
+    """Print how starting, opening the models again under load and stopping went, many times."""
+    codes, seconds, errors = Counter[int](), list[float](), 0
+    for number in range(options.stops):
+        server = Server(options.model, *options.settings)
+
+        async def under_load(server: Server = server, number: int = number) -> tuple[Tally, int, float]:
+            work = asyncio.create_task(load(server, known, 2.5, 8, wild=False))
+            await asyncio.sleep(0.5)
+            server.process.send_signal(signal.SIGHUP)
+            await asyncio.sleep(1.2)
+            tally = Tally()
+            if number % 2:  # stopped while it answers; the others when the load has ended
+                code, took = await asyncio.to_thread(server.stop, (signal.SIGTERM, signal.SIGINT)[number // 2 % 2])
+                await asyncio.gather(work, return_exceptions=True)
+                return tally, code, took
+            tally, _ = await work
+            return tally, *(await asyncio.to_thread(server.stop))
+
+        tally, code, took = asyncio.run(under_load())
+        codes[code] += 1
+        seconds.append(took)
+        errors += len(tally.wrong_errors)
+    print(f"{options.stops} stops and reloads: exit codes {dict(codes)}; at most {max(seconds):.2f} s; errors {errors}")
+
+
+def main() -> None:
+    """Parse the arguments, translate the text with mt-translate's code, and measure the server."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("text", type=Path)
+    parser.add_argument("settings", nargs="*", help="key=value, for both")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--stops", type=int, default=0)
+    parser.add_argument("--tame", action="store_true", help="send good requests alone")
+    options = parser.parse_intermixed_args()
+    lines = list(dict.fromkeys(filter(None, options.text.read_text(encoding="utf-8").splitlines())))
+    settings: dict[str, dict[str, str]] = {}
+    for setting in options.settings:
+        group, _, rest = setting.partition(".")
+        key, _, value = rest.partition("=")
+        settings.setdefault(group, {})[key] = value
+    translator = tolka.load(options.model, **settings)
+    translator(lines[:200])
+    times, known = list[float](), dict[str, str]()
+    for _ in range(3):
+        begun = time.perf_counter()
+        known = dict(zip(lines, translator(lines), strict=True))
+        times.append(time.perf_counter() - begun)
+    if options.stops:
+        stop_often(options, known)
+    else:
+        measure(options, known, len(lines) / statistics.median(times))
+
+
+if __name__ == "__main__":
+    main()
