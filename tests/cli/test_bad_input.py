@@ -393,11 +393,19 @@ def test_a_model_of_the_hub_without_hub(
     assert command("mt-train", *tiny, f"run.init_from={name}").error == complaint
 
 
-def test_a_model_of_the_hub_where_a_model_directory_is_needed(command: Command, tmp_path: Path) -> None:
-    name, out = "hub:Helsinki-NLP/opus-mt-en-de", tmp_path / "out"
-    complaint = f"{name}: there is no such model directory here: run mt-train import {name} -o OUT first, and give OUT"
+def test_a_model_of_the_hub_where_a_model_directory_is_needed(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, folder = "hub:Helsinki-NLP/opus-mt-en-de", tmp_path / "cached"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    monkeypatch.setattr("tolka.formats.hub.local_folder", lambda model: folder)
+    complaint = (
+        f"{folder} is not a model directory, but a folder of Hugging Face's transformers: run mt-train import first, "
+        "and give its OUT"
+    )
     for words in (["export", name, "--to", "html"], ["export", name, "--to", "ctranslate2"], ["quantise", name]):
-        assert command("mt-train", *words, "-o", out).error == complaint
+        assert command("mt-train", *words, "-o", tmp_path / "out").error == complaint
 
 
 def test_an_output_that_is_an_input(command: Command, trained: Path, tmp_path: Path) -> None:

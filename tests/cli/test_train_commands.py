@@ -58,12 +58,18 @@ def test_what_is_not_required_is_not_asked_for(command: Command) -> None:
     assert SUBCOMMANDS["export"].usage.startswith("MODEL [OTHER ...] --to huggingface|")
 
 
-@pytest.mark.parametrize("program", ["huggingface", "ctranslate2", "marian", "html"])
+@pytest.mark.parametrize("program", ["huggingface", "ctranslate2", "marian", "argos", "html"])
 def test_an_export_imports_no_other_program(
     command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str
 ) -> None:
-    own = {"huggingface": "huggingface", "ctranslate2": "export_ctranslate2", "html": "export_html"}
-    for module in {*own.values()} - {own.get(program, ""), "export_ctranslate2" * (program == "html")}:
+    own = {
+        "huggingface": "huggingface",
+        "ctranslate2": "export_ctranslate2",
+        "html": "export_html",
+        "argos": "export_argos",
+    }
+    shared = "export_ctranslate2" * (program in ("html", "argos"))
+    for module in {*own.values()} - {own.get(program, ""), shared}:
         monkeypatch.setitem(sys.modules, f"tolka.interchange.{module}", None)
     outcome = command("mt-train", "export", tmp_path / "nowhere", "--to", program, "-o", tmp_path / "out")
     assert f"{tmp_path / 'nowhere'}: there is no such" in outcome.error

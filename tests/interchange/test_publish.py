@@ -1,10 +1,13 @@
 """Publishing a model: what is uploaded, what never is, and what is refused, against a stub of the Hub's API."""
 
 import builtins
+import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +15,8 @@ import yaml
 from hub_stub import HubStub, serving
 
 from conftest import Command
+from tolka.formats.any_model import load_any, settings_of
+from tolka.formats.hub import local_folder
 from tolka.model_directory.read import load_model
 from tolka.translation.opening import open_model
 
@@ -50,7 +55,98 @@ def test_what_is_uploaded_is_the_model(command: Command, hub: HubStub, trained: 
     folder = written(hub, tmp_path / "copy")
     texts = ["lantern kettle .", "ferry ."]
     assert open_model(folder)(texts) == open_model(trained)(texts)
-    assert f"hf download {NAME} --local-dir captions" in (folder / "README.md").read_text()
+    assert f"mt-translate hub:{NAME}" in (folder / "README.md").read_text()
+
+
+def cached(hub: HubStub, cache: Path) -> Path:
+    """Write what was uploaded as a download of it leaves the Hub's cache: links to blobs; return the folder."""
+    repository, commit = cache / "models--ann--captions", "0" * 40
+    folder, blobs = repository / "snapshots" / commit, repository / "blobs"
+    for name, content in hub.files.items():
+        blob = blobs / hashlib.sha256(content).hexdigest()
+        blobs.mkdir(parents=True, exist_ok=True)
+        blob.write_bytes(content)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(blob)
+    listed = {name: {"size": 1, "blob_id": "0"} for name in [*hub.files, ".gitattributes"]}
+    tree = json.dumps({"format_version": 1, "files": listed})
+    for name, text in (("refs/main", commit), (f"trees/{commit}.json", tree)):
+        (repository / name).parent.mkdir()
+        (repository / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_what_was_published_is_a_model_by_its_name(
+    command: Command, hub: HubStub, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offline, from the Hub's cache, in every command that takes a model directory."""
+    assert command("mt-train", "publish", trained, NAME, "--licence", "cc-by-4.0").code == 0
+    folder, name = cached(hub, tmp_path / "cache"), f"hub:{NAME}"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", "http://127.0.0.1:9")
+    texts = b"lantern kettle .\nferry .\n"
+    (tmp_path / "texts").write_bytes(texts)
+    for backend in ("torch", "auto"):
+        one, other = (command("mt-translate", m, f"decoding.backend={backend}", stdin=texts) for m in (name, trained))
+        assert (one.code, one.out) == (0, other.out), one.err
+    scored = command("mt-eval", name, f"source={tmp_path / 'texts'}", f"reference={tmp_path / 'texts'}")
+    assert (scored.code, "BLEU" in scored.out) == (0, True), scored.err
+    for words in (["quantise"], ["average", str(trained)]):
+        outcome = command("mt-train", *words, name, "-o", tmp_path / words[0])
+        assert outcome.code == 0, outcome.err
+    assert settings_of(name)["run"]["licence"] == "cc-by-4.0"  # as run.init_from reads it
+    assert load_any(name).tokenizer.digests == load_model(trained).tokenizer.digests
+    imported = command("mt-train", "import", name, "-o", tmp_path / "in")
+    assert "is a model directory of tolka already: use it as it is" in imported.error
+    weights = folder / "model.safetensors"
+    weights.resolve().write_bytes(b"damaged")
+    assert "model.safetensors is damaged" in command("mt-translate", name, stdin=texts).error
+    (tmp_path / "secret").write_text("of this machine")
+    weights.unlink()
+    weights.symlink_to(tmp_path / "secret")
+    assert "names a file outside its folder" in command("mt-translate", name, stdin=texts).error
+
+
+def test_a_download_has_the_files_of_the_manifest(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no others, but for those that other programs' models have."""
+    asked = list[list[str]]()
+
+    def download(repository: str, allow_patterns: list[str]) -> str:
+        asked.append(allow_patterns)
+        return str(trained / "best")
+
+    listed = SimpleNamespace(siblings=[SimpleNamespace(rfilename="model.safetensors")])
+    monkeypatch.setattr("huggingface_hub.model_info", lambda name, timeout: listed)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert local_folder(f"hub:{NAME}") == trained / "best"
+    files = {path.name for path in (trained / "best").iterdir()}
+    assert [{*patterns} >= files - {"manifest.json"} for patterns in asked] == [False, True]
+    assert "*" not in asked[-1]
+
+
+def test_a_dry_run_shows_what_would_go(
+    command: Command, hub: HubStub, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a token, and without the package."""
+    monkeypatch.delenv("HF_TOKEN")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    outcome = command("mt-train", "publish", trained, NAME, "--dry-run")
+    assert (outcome.code, hub.requests) == (0, []), outcome.err
+    assert "published without their folders: run.dir" in outcome.err
+    first, *lines = outcome.out.splitlines()
+    assert first.startswith(f"{NAME} would get 6 files with 0.")
+    files = sorted(path.name for path in (trained / "best").iterdir())
+    assert [line.split()[-1] for line in lines[:6]] == files
+    weights = f"{(trained / 'best' / 'model.safetensors').stat().st_size:,}"
+    assert weights in {line.split()[0] for line in lines[:6]}
+    assert lines[6] == "licence: none, as neither --licence nor run.licence names one"
+    assert lines[7:11] == ["README.md begins:", "", "---", "language:"]
+    named = command("mt-train", "publish", trained, NAME, "--dry-run", "--licence", "cc-by-4.0").out
+    assert "\nlicence: cc-by-4.0\n" in named
+    refused = command("mt-train", "publish", trained, "captions", "--dry-run")
+    assert (refused.code, "write OWNER/NAME" in refused.error) == (2, True)
 
 
 def test_no_folder_of_this_machine_is_uploaded(command: Command, hub: HubStub, trained: Path, tmp_path: Path) -> None:

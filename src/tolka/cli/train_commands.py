@@ -14,7 +14,9 @@ from tolka.system.progress import say
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 _TRIMMED = ("languages", "text")
-_TARGETS = ("huggingface", "ctranslate2", "marian", "html")
+_OF_ARGOS = ("source", "target")
+_TARGETS = ("huggingface", "ctranslate2", "marian", "argos", "html")
+_FILES = ("argos", "html")  # which are written as a file
 
 
 @dataclass(frozen=True)
@@ -56,18 +58,20 @@ def _quantise(options: argparse.Namespace) -> None:
 
 
 def _publish(options: argparse.Namespace) -> None:
-    from tolka.interchange.publish import publish
+    from tolka.interchange.publish import preview, publish
     from tolka.options.checks import check_licence
 
     check_licence(options.licence, "--licence")
-    (model,) = options.models
-    print(publish(model, options.repository, options.private, options.licence, say))
+    (model,), repository, licence = options.models, options.repository, options.licence
+    if options.dry_run:
+        print(preview(model, repository, licence, say))
+    else:
+        print(publish(model, repository, options.private, licence, say))
 
 
 def _import(options: argparse.Namespace) -> None:
     from tolka.config.plugins import load_plugins
     from tolka.config.typed import value_of
-    from tolka.formats.hub import local_folder
     from tolka.interchange.huggingface import import_huggingface
     from tolka.text.direction import Direction
     from tolka.text.lines import user_path
@@ -92,16 +96,19 @@ def _import(options: argparse.Namespace) -> None:
             "text=... are files in the languages that a model is trimmed to: name these, 'languages=[en,de]'"
         )
     direction = Direction(*codes) if any(codes) else None
-    (model,), paths = options.typed_models, [user_path(text) for text in texts]
-    import_huggingface(local_folder(model), options.output, direction, _sample(options), say, languages, paths)
+    (model,), paths = options.models, [user_path(text) for text in texts]
+    import_huggingface(model, options.output, direction, _sample(options), say, languages, paths)
 
 
 def _export(options: argparse.Namespace) -> None:
     from tolka.config.plugins import load_plugins
+    from tolka.formats.hub import local_folder
 
-    others = [model_path(each) for each in options.others if "=" not in each]
-    if settings := load_plugins([each for each in options.others if "=" in each], say):
-        raise ConfigError(f"{settings[0]}: mt-train export takes a model, and no settings but plugins")
+    others = [local_folder(model_path(each)) for each in options.others if "=" not in each]
+    settings = load_plugins([each for each in options.others if "=" in each], say)
+    typed = {key: code for key, _, code in (each.partition("=") for each in settings)}
+    if unknown := [each for each in settings if options.to != "argos" or each.partition("=")[0] not in _OF_ARGOS]:
+        raise ConfigError(f"{unknown[0]}: mt-train export takes no settings but plugins, and --to argos source, target")
     if options.to != "html" and (others or options.node):
         raise ConfigError(
             f"{options.node or others[0]}: --to {options.to} takes one model and no --node; --to html does"
@@ -118,6 +125,10 @@ def _export(options: argparse.Namespace) -> None:
         from tolka.interchange.export_ctranslate2 import export_checked
 
         export_checked(model, options.output, options.dtype, sample, say)
+    elif options.to == "argos":
+        from tolka.interchange.export_argos import export_argos
+
+        export_argos(model, options.output, options.dtype, sample, say, **typed)
     elif options.to == "marian":
         from tolka.interchange.marian import export_marian
 
@@ -181,7 +192,11 @@ SUBCOMMANDS = {
             "models": _MODEL,
             "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
             "--dtype": {"default": "", "help": "of the weights: float32, float16, bfloat16, int8; html: int8 or fp32"},
-            "others": {**_MORE, "metavar": "OTHER", "help": "of a page, more models; 'plugins=[MODULE]'"},
+            "others": {
+                **_MORE,
+                "metavar": "OTHER",
+                "help": "html: more models; argos: source=, target=; 'plugins=[MODULE]'",
+            },
             "--sample": _SAMPLE,
             "--node": {"default": "", "metavar": "PATH", "help": "html: the program that runs the page to compare it"},
         },
@@ -198,6 +213,7 @@ SUBCOMMANDS = {
             "repository": {"metavar": "OWNER/NAME", "help": "on the Hugging Face Hub; made if it is not there"},
             "--private": {"action": "store_true", "help": "so that only you see it"},
             "--licence": {"default": "", "metavar": "NAME", "help": "in place of run.licence, as in cc-by-4.0"},
+            "--dry-run": {"action": "store_true", "help": "show what would be uploaded; needs no token and no network"},
         },
         _publish,
     ),
@@ -230,18 +246,21 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         parser.add_argument(argument, **properties)
     writes = command.usage.endswith("-o OUT")
     if writes:
-        parser.add_argument("-o", "--output", metavar="OUT", help="the folder to write (html: file), not there yet")
+        parser.add_argument("-o", "--output", metavar="OUT", help="the folder (argos, html: file) to write, not there")
     options = parser.parse_intermixed_args(arguments)
-    options.typed_models = options.models
-    options.models = [model_path(each) for each in options.models]
+    models = [model_path(each) for each in options.models]
     if writes:
-        kind = "file" if vars(options).get("to") == "html" else "folder"
+        kind = "file" if vars(options).get("to") in _FILES else "folder"
         if options.output is None:
             raise ConfigError(f"mt-train {name} needs -o OUT, the {kind} to write")
         options.output = model_path(options.output)
         if os.path.lexists(options.output):  # a link to nothing, too
             raise ConfigError(f"{options.output} is there already; name another {kind} to write")
-        check_outside(options.output, options.models)
+        check_outside(options.output, models)
+
+    from tolka.formats.hub import local_folder
+
+    options.models = list(map(local_folder, models))
     command.run(options)
     if writes:
         say(f"written: {options.output}")

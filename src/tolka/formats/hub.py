@@ -1,11 +1,13 @@
 """Models on the Hugging Face Hub: `hub:OWNER/NAME` where a folder is expected. Needs no torch."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError
+from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.text.lines import user_path
 
 _HUB = "hub:"
@@ -37,13 +39,21 @@ def local_folder(name: str | Path) -> Path:
         # A single request: without a network, the library's other ones are repeated for half a minute, with warnings.
         files = [str(file.rfilename) for file in hub.model_info(repository, timeout=_SECONDS).siblings or ()]
         pickled = [] if any(file.endswith(".safetensors") for file in files) else [_PICKLED]
-        return Path(hub.snapshot_download(repository, allow_patterns=[*_WANTED, *pickled]))
+        return _download(hub, repository, [*_WANTED, *pickled])
     except Exception as error:  # of the library, of its HTTP client or of the system, which differ by version
         with suppress(Exception):  # it is not in the Hub's cache
-            # With the patterns: all other files are missing there, which counts as an unfinished download.
-            return Path(hub.snapshot_download(repository, allow_patterns=_WANTED, local_files_only=True))
+            return _download(hub, repository, _WANTED, local_files_only=True)
         reason = " ".join(str(error).split())[:160]
         raise CheckpointError(
             f"{text} cannot be downloaded ({type(error).__name__}: {reason}); offline, copy the folder here and name "
             "its path"
         ) from None
+
+
+def _download(hub: Any, repository: str, wanted: Sequence[str], **options: Any) -> Path:
+    """Return the folder of a repository in the Hub's cache, with the files that match, and all of a model directory."""
+    # Always with patterns: all other files are missing there, which offline counts as an unfinished download.
+    folder = Path(hub.snapshot_download(repository, allow_patterns=wanted, **options))
+    if (folder / MANIFEST).is_file():
+        hub.snapshot_download(repository, allow_patterns=[*wanted, *read_json(folder / MANIFEST)["files"]], **options)
+    return folder

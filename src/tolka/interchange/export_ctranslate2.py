@@ -38,12 +38,13 @@ THRESHOLDS = {"float32": FP32, "bfloat16": _ROUNDED, "float16": _ROUNDED, "int8"
 class CTranslate2Side:
     """A folder of CTranslate2 on the CPU, in the dtype that it has."""
 
-    def __init__(self, folder: Path, direction: Direction) -> None:
+    def __init__(self, folder: Path, direction: Direction, limit: int = LIMIT) -> None:
+        """limit: tokens of a translation."""
         import ctranslate2
 
         self._direction = direction
         self.name = f"CTranslate2 {ctranslate2.__version__}"
-        search = GreedyConfig(max_length_factor=0.0, max_length_extra=LIMIT - 1)
+        search = GreedyConfig(max_length_factor=0.0, max_length_extra=limit - 1)
         exported = read_exported(folder)
         self._translator = translator_of(exported, search, DecodingConfig(device="cpu", split="never"))
 

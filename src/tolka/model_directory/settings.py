@@ -78,8 +78,6 @@ def find_model_folder(folder: Path) -> Path:
 
 def _on_the_hub(folder: Path) -> str:
     """Return a hint if the name of a missing folder looks like that of a model on the Hub; "" otherwise."""
-    if str(folder).startswith("hub:"):
-        return f" here: run mt-train import {folder} -o OUT first, and give OUT"
     if folder.name.startswith("opus-mt-"):
         return f"; on the Hugging Face Hub it is hub:Helsinki-NLP/{folder.name}"
     is_owner = len(folder.parts) == 2 and not folder.is_absolute() and not folder.parent.exists()

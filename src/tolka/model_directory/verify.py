@@ -186,8 +186,9 @@ def _check_file(folder: Path, name: str, digest: str) -> None:
         raise CheckpointError(f"{folder / MANIFEST} is damaged (a file is called {name!r})")
     # A manifest may come from anybody: no file outside the folder is read, through a link neither.
     # os.path.realpath, not Path.resolve, which fails for a link to itself.
-    real = Path(os.path.realpath(path))
-    if Path(name).is_absolute() or ".." in Path(name).parts or real != folder.resolve() / name:
+    real, own = Path(os.path.realpath(path)), folder.resolve()
+    is_inside = real == own / name or real.parent == own.parent.parent / "blobs"  # to which the Hub's cache links
+    if Path(name).is_absolute() or ".." in Path(name).parts or not is_inside:
         raise CheckpointError(f"{folder / MANIFEST} names a file outside its folder: {name}")
     if not path.is_file():
         raise CheckpointError(f"{folder} lacks its file {name}; copy the model directory again")

@@ -20,6 +20,7 @@ from tolka.config.typed import quote_value
 from tolka.errors import ConfigError
 from tolka.formats.any_model import settings_of, tokenizer_of
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason
+from tolka.formats.hub import local_folder
 from tolka.model_directory.names import models_of
 from tolka.model_directory.settings import find_model_folder, is_foreign
 from tolka.models.options import MODELS
@@ -138,7 +139,7 @@ class DistillationConfig(RecipeConfig):
 
         The latter for another program's teacher, for one of several directions, and where a tokenizer is typed.
         """
-        names = models_of(self.teacher)
+        names = list(map(local_folder, models_of(self.teacher)))
         tokenizer, has_own = tokenizer_of(names[0]), any(each.startswith("tokenizer") for each in task.typed)
         if has_own or tokenizer.languages or any(map(is_foreign, names)):
             return {}

@@ -17,3 +17,10 @@ def abbreviation_before(code: str, lists: Sequence[str] = (RARE,)) -> re.Pattern
     listed = " ".join(table[name].get(code, "") for name in lists).replace(".", r"\.\s?").split()
     starts = [f"{each[:-1]}\\.\\s*\0\\d" if each.endswith("#") else f"{each}\\.\\s*\0\\S" for each in listed]
     return re.compile(rf"""(?:^|[\s(\["'’„“«-])(?:{"|".join(starts)})""", re.IGNORECASE) if starts else None
+
+
+def spelt_abbreviations(code: str) -> set[str]:
+    """Return the abbreviations of a language with their stops, in small letters, and days if a pattern has some."""
+    listed = " ".join(table_beside(__file__)[name].get(code, "") for name in (RARE, COMMON)).lower().split()
+    days = range(1, 32) if any("\\d" in each for each in listed) else ()
+    return {f"{each}." for each in (*map(str, days), *(word.rstrip("#") for word in listed if "\\" not in word))}

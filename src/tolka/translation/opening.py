@@ -13,6 +13,7 @@ from tolka.errors import ConfigError, DataError
 from tolka.formats.ctranslate2.exported import POSITIONS, Exported, ExportedFolder, read_exported, vocabularies
 from tolka.formats.ctranslate2.folder import import_failure, write_folder_apart
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
+from tolka.formats.hub import local_folder
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.settings import Folders, find_model_folder, is_foreign, listed_folders, read_settings
@@ -47,7 +48,7 @@ def _open_translator(
     folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str, say: Say
 ) -> Translator[Any]:
     """Choose the engine, and return a translator that computes with it."""
-    listed = [Path(folder) for folder in listed_folders(folders)]
+    listed = list(map(local_folder, listed_folders(folders)))
     exported = next((folder for folder in listed if (folder / EXPORTED).is_file()), None)
     if exported is not None:
         # Only CTranslate2 reads such a folder, whatever decoding.backend is.
@@ -56,7 +57,7 @@ def _open_translator(
         folder = read_exported(exported)
         return translator_of(folder, search, decoding, say)
     if decoding.backend == "torch":
-        return _with_torch(folders, search, decoding, say)
+        return _with_torch(listed, search, decoding, say)
     reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0]) or unavailable_reason(decoding)
     if reason and decoding.backend == "ctranslate2":
         raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
@@ -65,7 +66,7 @@ def _open_translator(
         reason = "the samples of CTranslate2 depend on what else is translated"
     if reason:
         say(f"note: translating with torch: {reason}")
-        return _with_torch(folders, search, decoding, say)
+        return _with_torch(listed, search, decoding, say)
     if decoding.backend == "auto":
         say("note: translating with CTranslate2 (decoding.backend=torch has torch compute instead)")
     return _convert(listed[0], search, decoding, say)
@@ -84,8 +85,6 @@ def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> st
 
 def _unsuitable_model(name: Path) -> str:
     """Return why CTranslate2 cannot translate with a model; "" if it can. CheckpointError if it is damaged."""
-    if str(name).startswith("hub:"):
-        return f"{name} names a model on the Hub, which takes torch"
     if is_foreign(name):
         return f"{name} is a folder of another program, which takes torch, or mt-train import first"
     folder = find_model_folder(name)
@@ -94,7 +93,7 @@ def _unsuitable_model(name: Path) -> str:
     return inexpressible_reason(read_settings(folder)[1])
 
 
-def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[Any]:
+def _with_torch(folders: list[Path], search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[Any]:
     from tolka.formats.any_model import load_any
     from tolka.system.memory import keep_freed_memory
 

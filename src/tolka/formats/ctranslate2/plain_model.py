@@ -72,7 +72,9 @@ def read_plain_model(folder: Path) -> PlainModel:
     manifest = verified_manifest(folder)
     config, options = read_settings(folder)
     if reason := inexpressible_reason(options):
-        raise ConfigError(f"{folder}: {reason}")
+        teach = f"mt-train recipe=distillation teacher={folder} model.leaves_to=ctranslate2 with its corpus=..."
+        advice = "" if isinstance(options, TransformerOptions) else f"; {teach} teaches one by it"
+        raise ConfigError(f"{folder}: {reason}{advice}")
     assert isinstance(options, TransformerOptions)
     tokenizer = Tokenizer.load(folder)
     manifest.require(tokenizer.file_names)
