@@ -24,7 +24,7 @@ from hydra.core.override_parser.types import Override
 from hypothesis import settings
 from omegaconf import OmegaConf
 
-from tolka.cli import evaluate, train, translate
+from tolka.cli import evaluate, serve, train, translate
 from tolka.config.choices import presets_of_classes
 from tolka.config.schemas import REGISTRIES
 from tolka.errors import TolkaError
@@ -57,7 +57,12 @@ TINY = [
     "search.max_length_factor=0",
     "search.max_length_extra=2",  # untrained models do not end by themselves
 ]
-COMMANDS = {"mt-train": train.run, "mt-translate": translate.run, "mt-eval": evaluate.run}
+COMMANDS = {
+    "mt-train": train.run,
+    "mt-translate": translate.run,
+    "mt-eval": evaluate.run,
+    "mt-serve": serve.run,
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,11 +40,12 @@ RANKS = {
     "report": 20,
     "tracking": 21,
     "jobs": 21,
-    "config": 22,
-    "run": 23,
-    "recipes": 24,
-    "api": 25,
-    "cli": 26,
+    "serve": 22,
+    "config": 23,
+    "run": 24,
+    "recipes": 25,
+    "api": 26,
+    "cli": 27,
 }
 
 

@@ -86,9 +86,12 @@ class Application:
         """Return an endpoint that reads the fields of a request and checks its token."""
 
         async def endpoint(request: HttpRequest) -> Response:
-            fields = await read_fields(request)
-            check_token(self._token, request.headers, fields)
-            return JSONResponse(await answer(request, fields))
+            try:
+                fields = await read_fields(request)
+                check_token(self._token, request.headers, fields)
+                return JSONResponse(await answer(request, fields))
+            finally:
+                await request.close()  # the file of a form
 
         return endpoint
 
