@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,14 +13,12 @@ from tolka.serve.guard import Capacity, Guard, RefusedError
 from tolka.serve.metrics import Metrics
 from tolka.serve.options import LimitsConfig
 
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
 
 class Connection:
     """A client's end of a connection: its messages to the server, and what came back."""
 
     def __init__(self, *messages: dict[str, Any]) -> None:
-        self.messages, self.answers, self.is_gone = list(messages), list[dict[str, Any]](), asyncio.Event()
+        self.messages, self.answers, self.is_gone = list(messages), list[MutableMapping[str, Any]](), asyncio.Event()
 
     async def receive(self) -> dict[str, Any]:
         if self.messages:
@@ -28,7 +26,7 @@ class Connection:
         await self.is_gone.wait()
         return {"type": "http.disconnect"}
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: MutableMapping[str, Any]) -> None:
         self.answers.append(message)
 
     @property
