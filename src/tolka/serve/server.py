@@ -81,9 +81,11 @@ def _listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens on an address; ConfigError if nothing can."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        if port not in range(2**16):
+            raise OSError("ports have numbers up to 65535")
         return socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
+    except OSError as error:
+        reason = error.strerror or error
         raise ConfigError(f"--host {host} --port {port}: {reason}; --port 0 takes any port that is free") from None
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -11,6 +11,7 @@ from threading import Event
 from typing import Any
 
 from tolka.documents.html import Html
+from tolka.errors import ConfigError
 from tolka.jobs.formats import LineResult, rounded_score
 from tolka.jobs.json_lines import JsonLines
 from tolka.search.options import BeamConfig, SearchConfig
@@ -143,9 +144,10 @@ def _details(
             {"source": text, "hypotheses": [{"text": c.text, "score": rounded_score(c.score)} for c in each.candidates]}
             for text, each in zip(texts, translations, strict=True)
         ]
-    maps = translator.attention(translations) if attention else []
-    for value, of_text in zip(values, maps, strict=False):
-        value["attention"] = [each.as_dict() for each in of_text]
+    if attention:
+        with suppress(ConfigError):  # a model without attention, or an ensemble
+            for value, maps in zip(values, translator.attention(translations, with_gradients=False), strict=True):
+                value["attention"] = [each.as_dict() for each in maps]
     return values
 
 
