@@ -23,7 +23,7 @@ OWN = ("plugins=[my_model]", "model=mean")  # of the page on plugins, whose modu
 
 
 def commands_of(page: Path) -> list[str]:
-    """Lines of the page's code blocks, and inline code, that begin with one of the three commands."""
+    """Lines of the page's code blocks, and inline code, that begin with one of the commands."""
     text = page.read_text(encoding="utf-8")
     lines = {line for block in re.findall(r"```\n(.*?)```", text, flags=re.DOTALL) for line in block.splitlines()}
     lines |= set(re.findall(r"`(mt-\w+ [^`]+)`", text))
@@ -34,7 +34,7 @@ COMMANDS = sorted({command for page in WITH_COMMANDS for command in commands_of(
 
 
 def test_commands_were_found() -> None:
-    assert {command.split()[0] for command in COMMANDS} == {"mt-train", "mt-translate", "mt-eval"}
+    assert {command.split()[0] for command in COMMANDS} == {"mt-train", "mt-translate", "mt-eval", "mt-serve"}
     assert len(COMMANDS) > 25
     for page in WITH_COMMANDS:
         assert commands_of(page) or page.name in ("python.md", "options.md", "hydra.md"), page
