@@ -107,7 +107,8 @@ def test_python_m_tolka_runs_a_command_or_says_which_there_are() -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: nowhere: there is no such model directory")
     assert run("mt-eval", "--version").stdout == f"{tolka.__version__}\n"
-    assert run("translat").stderr == "error: 'translat' is no command: type python -m tolka train, translate, eval or serve\n"
+    known = "type python -m tolka train, translate, eval or serve"
+    assert run("translat").stderr == f"error: 'translat' is no command: {known}\n"
 
 
 def test_python_m_tolka_names_the_commands() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tolka.cli.common import separate_files
 from tolka.config.command_line import evaluate_config, split_recipe, train_config, translate_config, with_recipe
+from tolka.config.serve_command import serve_config
 from tolka.config.compose import compose_plainly
 from tolka.config.schemas import build_groups
 from tolka.config.sweep import plan
@@ -44,6 +45,8 @@ def configuration(program: str, arguments: Sequence[str], settings: Sequence[str
     """The configuration of a command, which ConfigError refuses."""
     if program == "mt-translate":
         return translate_config(separate_files(settings)[1])
+    if program == "mt-serve":
+        return serve_config(separate_files(settings)[1])
     if program == "mt-eval":
         return evaluate_config(settings)
     if arguments[:1] == ["import"]:  # which has two settings of its own
