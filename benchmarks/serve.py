@@ -143,7 +143,7 @@ async def load(
 
 
 def measure(options: argparse.Namespace, known: dict[str, str], translate: Callable[[], float]) -> None:
-    """Print what a server does under load. translate: lets mt-translate's code translate; returns sentences a second."""
+    """Print what a server does under load. translate: has mt-translate translate; returns sentences a second."""
     server = Server(options.model, *options.settings)
     first = server.memory
     asyncio.run(load(server, known, 10, options.clients, wild=False))  # buffers and caches are there
