@@ -1,12 +1,11 @@
-"""Memory of the machine and of this process, and settings of the allocators."""
+"""Memory of the machine and of this process, and settings of the allocators. Imports no torch."""
 
 import ctypes
 import os
 import platform
+import sys
 from contextlib import suppress
 from pathlib import Path
-
-import torch
 
 # In the errors of the CPU's allocator, CUDA and cuBLAS when memory runs out.
 _NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
@@ -41,7 +40,8 @@ def resident_memory_bytes() -> int:
 def memory_in_use() -> dict[str, float]:
     """Return the memory that this process has, in GB: "memory" of the machine, "gpu_memory" where a GPU is in use."""
     gigabytes = {"memory": resident_memory_bytes() / 1e9}
-    if torch.cuda.is_initialized():
+    torch = sys.modules.get("torch")
+    if torch and torch.cuda.is_initialized():
         gigabytes["gpu_memory"] = torch.cuda.memory_reserved() / 1e9
     return gigabytes
 
@@ -59,7 +59,8 @@ def peak_memory_bytes() -> int:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error means that the device or the machine is out of memory."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(part in str(error) for part in _NO_MEMORY)
+    is_torchs = type(error).__name__ == "OutOfMemoryError"
+    return is_torchs or isinstance(error, MemoryError) or any(part in str(error) for part in _NO_MEMORY)
 
 
 def total_memory_bytes() -> int:
