@@ -10,12 +10,14 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from tolka.documents.html import Html
 from tolka.jobs.formats import LineResult, rounded_score
 from tolka.jobs.json_lines import JsonLines
 from tolka.search.options import BeamConfig, SearchConfig
 from tolka.serve.documents import translate_document
-from tolka.serve.guard import Capacity, RefusedError
+from tolka.serve.guard import Capacity
 from tolka.serve.metrics import Metrics
 from tolka.serve.options import LimitsConfig
 from tolka.translation.request import Request
@@ -37,19 +39,18 @@ class Service:
 
     @asynccontextmanager
     async def admitted(self, texts: Sequence[str], search: SearchConfig) -> AsyncIterator[None]:
-        """Keep within the limits what is done with texts; RefusedError for too much, and after limits.seconds."""
+        """Keep within the limits what is done with texts; HTTPException for too much, and after limits.seconds."""
         characters = sum(len(text) + 1 for text in texts)
         if characters > self.limits.characters:
-            raise RefusedError(
-                413,
-                f"{characters} characters at once, of at most {self.limits.characters} (limits.characters)",
-            )
+            most = self.limits.characters
+            raise HTTPException(413, f"{characters} characters at once, of at most {most} (limits.characters)")
         # A translation of any length, from a request, would keep the others waiting.
-        if max(search.width, search.returned) > self.limits.hypotheses or search.limit(100) > _LONGEST:
-            raise RefusedError(
+        hypotheses, length = max(search.width, search.returned), search.limit(100)
+        if hypotheses > self.limits.hypotheses or length > _LONGEST:
+            raise HTTPException(
                 400,
-                f"{max(search.width, search.returned)} hypotheses, and translations of up to {search.limit(100)} "
-                f"subwords for 100: at most {self.limits.hypotheses} (limits.hypotheses) and {_LONGEST}",
+                f"{hypotheses} hypotheses, and translations of up to {length} subwords for 100: at most "
+                f"{self.limits.hypotheses} (limits.hypotheses) and {_LONGEST}",
             )
         with self.capacity.reserved(characters):
             try:
@@ -73,12 +74,13 @@ class Service:
         self, translator: Translator[Any], texts: Sequence[str], alternatives: int = 0
     ) -> list[list[str]]:
         """Return the translation of each text, whose lines are translated one by one, and then its alternatives."""
-        lines = [text.split("\n") for text in texts]
-        search = _with_alternatives(translator.request.search, alternatives) if alternatives else None
-        request = Request(search, scored=False)
+        lines, search = [text.split("\n") for text in texts], translator.request.search
+        if alternatives:
+            beam = search if isinstance(search, BeamConfig) else BeamConfig()
+            search = replace(beam, beam_size=max(beam.beam_size, alternatives + 1), n_best=alternatives + 1)
         every = [line for text in lines for line in text]
-        async with self.admitted(every, search or translator.request.search):
-            remaining = iter(await self.translate(translator, every, request))
+        async with self.admitted(every, search):
+            remaining = iter(await self.translate(translator, every, Request(search, scored=False)))
         return [_joined([next(remaining) for _ in text])[: alternatives + 1] for text in lines]
 
     async def translate_html(self, translator: Translator[Any], texts: Sequence[str]) -> list[str]:
@@ -93,16 +95,24 @@ class Service:
     async def translate_in_detail(
         self, translator: Translator[Any], texts: Sequence[str], request: Request, details: bool, attention: bool
     ) -> list[dict[str, Any]]:
-        """Return plain values for each text, as output.format=jsonl has them; see `TranslateRequest`."""
+        """Return plain values for each text, as output.format=jsonl has them; see `Application`."""
+
+        def values() -> list[dict[str, Any]]:
+            if details:
+                results = [LineResult(*each) for each in zip(texts, translations, strict=True)]
+                listed = list(JsonLines(translator, None).values(results))
+            else:
+                hypotheses = (
+                    [{"text": c.text, "score": rounded_score(c.score)} for c in t.candidates] for t in translations
+                )
+                listed = [{"source": text, "hypotheses": each} for text, each in zip(texts, hypotheses, strict=True)]
+            for value, maps in zip(listed, translator.attention(translations) if attention else (), strict=False):
+                value["attention"] = [each.as_dict() for each in maps]
+            return listed
+
         async with self.admitted(texts, request.search or translator.request.search):
             translations = await self.translate(translator, texts, request)
-            return await asyncio.to_thread(_details, translator, texts, translations, details, attention)
-
-
-def _with_alternatives(search: SearchConfig, count: int) -> BeamConfig:
-    """Return a beam search for so many translations beside the best one, with what else is set."""
-    beam = search if isinstance(search, BeamConfig) else BeamConfig()
-    return replace(beam, beam_size=max(beam.beam_size, count + 1), n_best=count + 1)
+            return await asyncio.to_thread(values)
 
 
 def _joined(lines: Sequence[Translation]) -> list[str]:
@@ -126,27 +136,6 @@ def _translate_html(translator: Translator[Any], texts: Sequence[str], is_left: 
         translate_document(_HtmlText(Path("q"), stream=BytesIO(text.encode())), translator, stream, is_left)
         translated.append(stream.getvalue().decode())
     return translated
-
-
-def _details(
-    translator: Translator[Any],
-    texts: Sequence[str],
-    translations: Sequence[Translation],
-    details: bool,
-    attention: bool,
-) -> list[dict[str, Any]]:
-    if details:
-        results = [LineResult(*each) for each in zip(texts, translations, strict=True)]
-        values = list(JsonLines(translator, None).values(results))
-    else:
-        values = [
-            {"source": text, "hypotheses": [{"text": c.text, "score": rounded_score(c.score)} for c in each.candidates]}
-            for text, each in zip(texts, translations, strict=True)
-        ]
-    maps = translator.attention(translations) if attention else []
-    for value, of_text in zip(values, maps, strict=False):
-        value["attention"] = [each.as_dict() for each in of_text]
-    return values
 
 
 def split_text(translator: Translator[Any], text: str) -> dict[str, list[str]]:
