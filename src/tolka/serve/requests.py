@@ -31,6 +31,9 @@ async def read_fields(request: Request) -> dict[str, Any]:
         raise HTTPException(415, f"a body is application/json or a form, and not {kind:.60}")
     try:
         values = json.loads(body, parse_float=_number)
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise HTTPException(409, "a text of the body has half a character in it, a lone surrogate") from None
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, f"the body is not JSON ({error!s:.100})") from None
     if not isinstance(values, dict):

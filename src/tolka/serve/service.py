@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from io import BytesIO
@@ -85,10 +85,16 @@ class Service:
 
     async def translate_html(self, translator: Translator[Any], texts: Sequence[str]) -> list[str]:
         """Translate parts of a page, whose markup goes to the words that it belongs to."""
+        left = Event()
+
+        def translated(text: str) -> str:
+            stream = BytesIO()
+            translate_document(_HtmlText(Path("q"), stream=BytesIO(text.encode())), translator, stream, left.is_set)
+            return stream.getvalue().decode()
+
         async with self.admitted(texts, translator.request.search):
-            left = Event()
             try:
-                return await asyncio.to_thread(_translate_html, translator, texts, left.is_set)
+                return await asyncio.to_thread(lambda: [*map(translated, texts)])
             finally:
                 left.set()  # for a thread that goes on after the request has ended
 
@@ -127,15 +133,6 @@ class _HtmlText(Html):
 
     def declared(self, raw: bytes) -> str:
         return "utf-8"
-
-
-def _translate_html(translator: Translator[Any], texts: Sequence[str], is_left: Callable[[], bool]) -> list[str]:
-    translated = list[str]()
-    for text in texts:
-        stream = BytesIO()
-        translate_document(_HtmlText(Path("q"), stream=BytesIO(text.encode())), translator, stream, is_left)
-        translated.append(stream.getvalue().decode())
-    return translated
 
 
 def split_text(translator: Translator[Any], text: str) -> dict[str, list[str]]:
