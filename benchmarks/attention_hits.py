@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from tolka.data.batch import collate
+from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.tables import table
@@ -203,7 +204,9 @@ def measure(run: Path, name: str, probes: Sequence[Probe]) -> list[dict[str, Any
     if direction_of(load_settings(run)) != ("en", "ko"):
         raise ConfigError(f"{run} is no model of the embedded corpus, from en to ko")
     found = []
-    for (layer, head), maps in maps_of(open_model(run, GreedyConfig()), probes, kind).items():
+    for (layer, head), maps in maps_of(
+        open_model(run, GreedyConfig(), DecodingConfig(backend="torch")), probes, kind
+    ).items():
         hits = sum(hit(probe, each) for probe, each in zip(probes, maps, strict=True))
         found.append(
             {

@@ -16,7 +16,7 @@ from tolka.translation.opening import open_model
 def main(model: Path, source: Path, out: Path, beam: int, threads: int, others: list[str]) -> None:
     """Load, translate."""
     search = ["search=greedy"] if beam == 1 else ["search=beam", f"search.beam_size={beam}"]
-    config = translate_config([*search, f"decoding.threads={threads}", *others])
+    config = translate_config([*search, f"decoding.threads={threads}", "decoding.backend=torch", *others])
     translator = open_model(model, config.search, config.decoding)
 
     def translate(lines: list[str]) -> tuple[list[str], int]:

@@ -33,7 +33,7 @@ import tolka.model_directory.read, tolka.models.transformer, tolka.engines.torch
 torch.set_num_threads(1)
 def peak(): return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
 before, began = peak(), time.perf_counter()
-open_model(sys.argv[1], BeamConfig(), DecodingConfig(device="cpu", precision=sys.argv[2]))
+open_model(sys.argv[1], BeamConfig(), DecodingConfig(device="cpu", precision=sys.argv[2], backend="torch"))
 print(time.perf_counter() - began, peak() - before)
 """
 

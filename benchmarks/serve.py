@@ -132,8 +132,11 @@ async def load(
     while not all(task.done() for task in work):
         memory.append(server.memory)
         await asyncio.sleep(1)
-    for task in work:
-        task.result()
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, httpx.TransportError):
+            tally.statuses["no connection"] += 1  # as the server was stopped
+        elif isinstance(result, BaseException):
+            raise result
     return tally, memory
 
 
@@ -179,10 +182,9 @@ def stop_often(options: argparse.Namespace, known: dict[str, str]) -> None:
             await asyncio.sleep(0.5)
             server.process.send_signal(signal.SIGHUP)
             await asyncio.sleep(1.2)
-            tally = Tally()
             if number % 2:  # stopped while it answers; the others when the load has ended
                 code, took = await asyncio.to_thread(server.stop, (signal.SIGTERM, signal.SIGINT)[number // 2 % 2])
-                await asyncio.gather(work, return_exceptions=True)
+                tally, _ = await work
                 return tally, code, took
             tally, _ = await work
             return tally, *(await asyncio.to_thread(server.stop))

@@ -20,6 +20,7 @@ from attention_hits import (
     without_marks,
 )
 from sample_corpus.sentences import Sentence, random_sentence
+from tolka.engines.options import DecodingConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.attention_maps import AttentionMap
 from tolka.translation.opening import open_model
@@ -81,7 +82,7 @@ def test_wilson_s_interval() -> None:
 
 
 def test_every_layer_and_head_is_read(trained: Path) -> None:
-    translator = open_model(trained, GreedyConfig())
+    translator = open_model(trained, GreedyConfig(), DecodingConfig(backend="torch"))
     probes = [Probe("ferry lantern .", "fjon tolo .", 0, 0)] * 3
     found = maps_of(translator, probes, "encoder")
     assert set(found) == {("encoder.0.self", head) for head in ("0", "1", "mean")}

@@ -39,7 +39,7 @@ def test_json_has_a_fixed_shape(command: Command, corpus: Path) -> None:
 def test_a_model_scores_as_its_translations_do(command: Command, trained: Path, corpus: Path, tmp_path: Path) -> None:
     reference = f"reference={corpus / 'test.xb'}"
     beam = "search.beam_size=3"
-    translated = command("mt-translate", trained, corpus / "test.xa", beam).out
+    translated = command("mt-translate", trained, corpus / "test.xa", beam, "decoding.backend=torch").out
     (tmp_path / "translated").write_text(translated)
     out = tmp_path / "out"
     arguments = [trained, f"source={corpus / 'test.xa'}", reference, beam, "--json", PLAIN, "-o", out]
@@ -372,7 +372,8 @@ def test_models_and_texts_are_compared(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     files = [f"source={corpus / 'test.xa'}", f"reference={corpus / 'test.xb'}", "metrics.bootstrap=50"]
-    Path("translated").write_text(command("mt-translate", trained, corpus / "test.xa").out)
+    translated = command("mt-translate", trained, corpus / "test.xa", "decoding.backend=torch")
+    Path("translated").write_text(translated.out)
     systems = [trained, "translated", corpus / "test.xb"]
     found = json.loads(command("mt-eval", "compare", *systems, *files, "--json").out)
     assert found["systems"] == [*map(str, systems)]

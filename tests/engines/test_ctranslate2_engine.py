@@ -9,7 +9,6 @@ from fake_ctranslate2 import VOCABULARY, FakeTranslator
 from tolka.engines.ctranslate2_engine import CTranslate2Engine, _compute_type, _device
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
-from tolka.search.hypothesis import Wish
 from tolka.search.options import BeamConfig, GreedyConfig
 
 A, B = 4, 5
@@ -69,8 +68,9 @@ def test_a_beam_without_a_finite_score_is_a_damaged_model() -> None:
 
 
 def test_terms_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"no glossary and no banned phrases: set decoding\.backend=torch"):
-        CTranslate2Engine(FakeTranslator(), VOCABULARY, 1).translate(BeamConfig(), [[A]], [Wish(banned=((B,),))])
+    engine = CTranslate2Engine(FakeTranslator(), VOCABULARY, 1)
+    assert engine.lacks(BeamConfig()) == ""
+    assert "no glossary and no banned phrases: set decoding.backend=torch" in engine.lacks(BeamConfig(), has_terms=True)
 
 
 def test_positions_limit_sources_and_translations() -> None:

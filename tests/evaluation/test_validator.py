@@ -20,7 +20,7 @@ from tolka.translation.opening import open_model
 
 def test_a_model_without_finite_scores_has_an_nll_only(trained: Path) -> None:
     """By the nll the training goes back to an earlier state."""
-    translator = open_model(trained, GreedyConfig(), DecodingConfig(device="cpu"))
+    translator = open_model(trained, GreedyConfig(), DecodingConfig(device="cpu", backend="torch"))
     pairs = [Pair("lantern kettle .", "ferry .")]
     meter = PerplexityMeter(pairs, translator.tokenizer, 1000)
     own, precision = translator.direction, Precision(torch.device("cpu"), "fp32")

@@ -129,7 +129,7 @@ def test_texts_of_whoever_leaves_are_not_translated() -> None:
     ],
 )
 def test_a_body_that_is_too_large_or_never_ends_is_refused(
-    messages: list[dict[str, Any]], limits: dict[str, int], status: int
+    messages: list[dict[str, Any]], limits: dict[str, Any], status: int
 ) -> None:
     async def run() -> None:
         connection = Connection(*messages)

@@ -7,13 +7,13 @@ import torch
 
 from tolka.data.batch import Batch, collate
 from tolka.engines.options import DecodingConfig
-from tolka.engines.torch_engine import TorchEngine
+from tolka.engines.torch_engine import TorchEngine, source_gradients
 from tolka.errors import ConfigError
 from tolka.model_directory.read import load_model
 from tolka.models.quantization import quantize
 from tolka.models.rnn import RnnConfig
 from tolka.search.beam import BeamConfig
-from tolka.translation.attention_maps import AttentionMap, source_gradients, word_alignment
+from tolka.translation.attention_maps import AttentionMap, word_alignment
 from tolka.translation.translator import Translator
 
 TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid saddle pebble ."]
@@ -27,7 +27,7 @@ def translator(trained: Path) -> Translator[TorchEngine]:
 def test_maps_are_those_of_forced_decoding(translator: Translator[TorchEngine]) -> None:
     """Maps equal those of each sentence alone, though computed in batches, longest first, of the best hypothesis."""
     translations = translator.translate(TEXTS)
-    found = translator.attention_reader()(translations)
+    found = translator.attention(translations)
     assert [len(maps) for maps in found] == [text != "" for text in TEXTS]
     for translation, maps in zip(translations, found, strict=True):
         for each in maps:

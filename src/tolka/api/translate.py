@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from tolka.config.translate_command import translate_config
 from tolka.config.typed import Settings, as_config
@@ -14,13 +14,11 @@ from tolka.jobs.options import InputConfig, OutputConfig, TranslateConfig
 from tolka.model_directory.settings import Folders, listed_folders
 from tolka.system.progress import Say, say
 from tolka.text.lines import user_path
+from tolka.translation.attention_maps import AttentionMap
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.opening import open_model
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
-
-if TYPE_CHECKING:
-    from tolka.translation.attention_maps import AttentionMap
 
 
 def load(model: Folders, config: TranslateConfig | Settings = (), say: Say = say, **settings: Any) -> Translator[Any]:
@@ -30,7 +28,7 @@ def load(model: Folders, config: TranslateConfig | Settings = (), say: Say = say
     CTranslate2. config, settings: those of search and decoding, as mt-translate takes them. say: receives notes.
     TolkaError, in one line, if it cannot be loaded.
 
-        translator = tolka.load("runs/mine", search={"n_best": 5}, decoding={"backend": "auto"})
+        translator = tolka.load("runs/mine", search={"n_best": 5}, decoding={"threads": 4})
         translator(["I love you.", "A lion sleeps."])    # a list of two translations
     """
     config = _complete(config, settings, say)
@@ -63,12 +61,12 @@ def translate(
     return translations()
 
 
-def attention(model: Folders | Translator[Any], source: str, target: str = "", **settings: Any) -> "list[AttentionMap]":
+def attention(model: Folders | Translator[Any], source: str, target: str = "", **settings: Any) -> list[AttentionMap]:
     """Return the attention maps of a text and its translation, one for each segment.
 
     model, settings: as in `load`, or a translator. target: a translation; by default the model's own. Each map has the
     subwords of target (`rows`) and source (`columns`) and the `weights` between them: the last decoder layer's, mean
-    over its heads. ConfigError for a model without cross-attention, and with CTranslate2.
+    over its heads. Gradients of a model without cross-attention; ConfigError for an ensemble.
 
         [found] = tolka.attention("runs/sample", "I love you.")
         print(found.columns, found.weights[0])    # what the first subword of the translation attends to

@@ -195,7 +195,8 @@ def split_recipe(settings: Sequence[str]) -> tuple[list[str], list[str]]:
 def evaluate_config(overrides: Sequence[str], say: Say = silent) -> EvaluateConfig:
     """Return the configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
     settings = with_long_keys(load_plugins(overrides, say), EVALUATE_KEYS)
-    return EvaluateConfig(**build_groups(compose_plainly("evaluate", settings)))
+    # Perplexities take torch in any case.
+    return EvaluateConfig(**build_groups(compose_plainly("evaluate", ["decoding.backend=torch", *settings])))
 
 
 def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:

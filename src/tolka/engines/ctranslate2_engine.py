@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,6 +26,7 @@ from tolka.tokenizer.special_tokens import EOS
 
 _COMPUTE_TYPES = {"auto": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 _NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")
+_GPU_FILES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/kfd", "/dev/dxg")  # NVIDIA, Jetson, AMD, WSL
 _CPU_BATCH = 64  # sentences at once on a CPU: larger batches took up to 1.37 times the time on Intel with AMX
 _WORKERS = 2  # batches in parallel, as BatchDecoder has
 _PROBED = 64  # most subwords of a side in the sentence that tells whether the model's scores are finite
@@ -38,6 +39,13 @@ def unavailable_reason(decoding: DecodingConfig) -> str:
     except ConfigError as error:
         return str(error)
     return ""
+
+
+def has_gpu() -> bool:
+    """Return whether there seems to be a GPU, which not every build of CTranslate2 can tell."""
+    import ctranslate2
+
+    return ctranslate2.get_cuda_device_count() > 0 or any(map(os.path.exists, _GPU_FILES))
 
 
 def _place(decoding: DecodingConfig, dtype: str) -> tuple[str, int, str]:
@@ -101,7 +109,9 @@ class CTranslate2Engine(Engine):
     def __repr__(self) -> str:
         return f"CTranslate2 ({self.translator.compute_type}), {self.translator.device}"
 
-    def lacks(self, search: SearchConfig) -> str:
+    def lacks(self, search: SearchConfig, *, has_terms: bool = False) -> str:
+        if has_terms:
+            return "CTranslate2 is used with no glossary and no banned phrases: set decoding.backend=torch"
         return unsupported_reason(search)
 
     @property
@@ -118,8 +128,6 @@ class CTranslate2Engine(Engine):
     def translate(
         self, search: SearchConfig, sources: Rows, wishes: Wishes = (), scored: bool = False, tags: Tags = NO_TAGS
     ) -> list[list[Hypothesis]] | None:
-        if any(wish.terms or wish.banned for wish in wishes):
-            raise ConfigError("CTranslate2 is used with no glossary and no banned phrases: set decoding.backend=torch")
         # Greedy search asks for no scores, which take up to a third more time; other searches drop NaN and inf.
         if isinstance(search, GreedyConfig) and not self._is_finite:
             raise CheckpointError(NOT_FINITE)
@@ -153,19 +161,33 @@ class CTranslate2Engine(Engine):
             return None
         return [list(each.log_probs)[len(tags.target) :] for each in results]
 
-    def forced_logits(self, source: Sequence[int], target: Sequence[int]) -> list[Any]:
+    def forced_logits(self, source: list[int], target: list[int]) -> list[Any]:
         """Return the logits (V,) of each target token and of `</s>`, given those before it, as arrays."""
-        # CTranslate2 returns logits of translated tokens only: the target is a forced prefix, and one token follows.
-        (result,) = self.translator.translate_batch(
-            spell(self.vocabulary.source, [source]),
-            target_prefix=spell(self.vocabulary.target, [target]),
+        (result,) = self._force([source], [target], NO_TAGS, "return_logits_vocab")
+        return [np.asarray(step, dtype=np.float32) for step in result.logits[0]]
+
+    def attention(self, sources: Rows, targets: Rows, tags: Tags, *, with_gradients: bool) -> tuple[str, list[Any]]:
+        if not self.vocabulary.attention:
+            raise ConfigError("this folder was exported without attention maps: export the model again")
+        results = self._force(sources, targets, tags, "return_attention")
+        weights = [np.asarray(each.attention[0], dtype=np.float32) for each in results]
+        # CTranslate2 leaves out the last column, that of `</s>`.
+        return self.vocabulary.attention, [np.c_[each, (1 - each.sum(axis=1)).clip(min=0)] for each in weights]
+
+    def _force(self, sources: Rows, targets: Rows, tags: Tags, returned: str) -> Any:
+        """Return CTranslate2's results of forced decoding. returned: its option for what they shall have."""
+        # CTranslate2 returns these of translated tokens only: the target is a forced prefix, and one token follows.
+        return self.translator.translate_batch(
+            spell(self.vocabulary.source, sources, tags.source),
+            target_prefix=spell(self.vocabulary.target, targets, tags.target),
             beam_size=1,
-            max_decoding_length=len(target) + 1,
+            max_decoding_length=len(tags.target) + max(map(len, targets)) + 1,
             min_decoding_length=0,
             max_input_length=0,
-            return_logits_vocab=True,
+            max_batch_size=self._batch_size,
+            return_end_token=True,
+            **{returned: True},
         )
-        return [np.asarray(step, dtype=np.float32) for step in result.logits[0]]
 
     @contextmanager
     def side_by_side(self, count: int) -> Iterator[Executor]:

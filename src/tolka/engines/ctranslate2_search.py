@@ -25,11 +25,12 @@ _RULES = ("min_length", "no_repeat_ngram", "glossary", "banned")
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """Subwords of source and target in the order of their ids, and the number of positions of the model."""
+    """Subwords of both sides by id; the model's number of positions, and the name of its attention map, "" = none."""
 
     source: Sequence[str]
     target: Sequence[str]
     positions: int
+    attention: str = ""
 
     @cached_property
     def target_ids(self) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from typing import Any
 
 from tolka.errors import ConfigError
 from tolka.search.hypothesis import Hypothesis, Wishes
@@ -17,11 +18,12 @@ NOT_FINITE = (
 )
 
 
+GRADIENT = "gradient"
+"""Name of a map of gradients, which stands in for one of attention."""
+
+
 class Engine(ABC):
     """A model on a device; the search comes with each call."""
-
-    has_attention = False
-    """Whether the engine has a `model` in torch, whose attention can be read."""
 
     @property
     @abstractmethod
@@ -33,8 +35,8 @@ class Engine(ABC):
         """Bytes of memory of the GPU that it computes on, a common size where that is not known; 0 on a CPU."""
         return 0 if self.cpu_threads else 16 * 2**30
 
-    def lacks(self, search: SearchConfig) -> str:
-        """Return why the engine does not support a search; "" if it does."""
+    def lacks(self, search: SearchConfig, *, has_terms: bool = False) -> str:
+        """Return why the engine does not support a search; "" if it does. has_terms: or banned phrases."""
         return ""
 
     @property
@@ -63,6 +65,15 @@ class Engine(ABC):
         fit in memory.
         """
         raise ConfigError(f"{type(self).__name__} does not score given translations")
+
+    def attention(self, sources: Rows, targets: Rows, tags: Tags, *, with_gradients: bool) -> tuple[str, list[Any]]:
+        """Return the name of the last decoder layer's attention to the source, and each pair's mean over the heads.
+
+        sources, targets: ids without `</s>`. Means are arrays (tags and target + 1, tags and source + 1), and may be
+        padded. with_gradients: of a model without attention, return `source_gradients`, named GRADIENT. ConfigError for
+        a model that has neither.
+        """
+        raise ConfigError(f"{type(self).__name__} gives no attention maps")
 
     @abstractmethod
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:

@@ -40,8 +40,8 @@ class DecodingConfig:
     """code of the source language, for a model of many languages; empty = the one that it usually translates from"""
     target: str = setting("", literal=True)
     """code of the target language, likewise; mt-translate MODEL source=en target=ko is short for both"""
-    backend: str = "torch"
-    """what computes: torch, ctranslate2 (an extra), or auto = that on one model where it can do what is asked"""
+    backend: str = "auto"
+    """what computes: torch, ctranslate2 (an extra), or auto = that on a CPU, if it has translated a sample as torch"""
 
     def __post_init__(self) -> None:
         zero_or_more(self, "decoding", "by the device", "tokens", "window")

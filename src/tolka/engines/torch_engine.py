@@ -4,11 +4,13 @@ import copy
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from itertools import accumulate
+from typing import Any
 
 import torch
+from torch import Tensor
 
-from tolka.data.batch import Flat, collate
-from tolka.engines.engine import NOT_FINITE, Engine, Rows
+from tolka.data.batch import PAD, Batch, Flat, collate
+from tolka.engines.engine import GRADIENT, NOT_FINITE, Engine, Rows
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
 from tolka.kernels.quantized import supports_int8
@@ -28,8 +30,6 @@ _TORCH_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 class TorchEngine(Engine):
     """A Seq2Seq on a torch device, with any of SEARCHES."""
-
-    has_attention = True
 
     def __init__(self, model: Seq2Seq, device: torch.device) -> None:
         self.model, self.device = model, device
@@ -101,6 +101,19 @@ class TorchEngine(Engine):
         ends = list(accumulate(len(target) + 1 for target in targets))
         return [scores[end - len(target) - 1 : end] for end, target in zip(ends, targets, strict=True)]
 
+    def attention(self, sources: Rows, targets: Rows, tags: Tags, *, with_gradients: bool) -> tuple[str, list[Any]]:
+        batch = collate(sources, targets, tags).to(self.device)
+        with torch.inference_mode():
+            attention = self.model.eval().inspect(batch).attention
+        if names := [name for name in attention if name.endswith("cross")]:
+            name, weights = names[-1], attention[names[-1]].mean(dim=1)  # (B, H, T, S) -> (B, T, S)
+        elif with_gradients:
+            name, weights = GRADIENT, source_gradients(self.model, batch)
+        else:
+            known = ", ".join(attention) or "no attention at all"
+            raise ConfigError(f"attention maps are those of a decoder to the source, and this model has {known}")
+        return name, list(weights.float().cpu().numpy())
+
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:
         return side_by_side(count)
 
@@ -128,3 +141,44 @@ def convert_model(model: Seq2Seq, name: str) -> Seq2Seq:
         quantize(model)
         return model
     return model.to(_TORCH_DTYPES[name])
+
+
+def source_gradients(model: Seq2Seq, batch: Batch) -> Tensor:
+    """Return how much each source embedding x_j says of each token y_t, (B, T, S); each row of a token sums to 1.
+
+    It is |x_j . d log p(y_t | y_<t, x) / d x_j|, the first-order estimate of what leaving x_j out would change (Denil
+    et al. 2015); B sentences, S source and T target positions. ConfigError for a model without gradients: in int8,
+    under torch.inference_mode, or a plugin's whose source embedding has another name.
+    """
+    embedding = getattr(model, "source_embedding", None)
+    if is_quantized(model) or embedding is None or torch.is_inference_mode_enabled():
+        reason = "in int8" if is_quantized(model) else "without source_embedding, or under torch.inference_mode,"
+        raise ConfigError(f"this model has no attention at all, and {reason} no gradients to show in its place")
+    embedded: list[Tensor] = []
+
+    def keep(module: torch.nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+        if not embedded:  # a second call would be the target's, where both sides share the embedding
+            output = output.detach().requires_grad_()
+            embedded.append(output)
+        return output
+
+    hook = embedding.register_forward_hook(keep)
+    # cuDNN's recurrent layers have no backward pass in evaluation mode.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+        try:
+            features = model.eval().inspect(batch).features  # (N, E)
+        finally:
+            hook.remove()
+        [x] = embedded
+        # Through the vocabulary once and in chunks, and then through the rest for each step.
+        rows = features.detach().requires_grad_()
+        parts = token_nll(model, rows, batch.targets)
+        slopes = torch.stack([torch.autograd.grad(part.sum(), rows)[0] for part in parts]).sum(dim=0)
+        found = (features * slopes).sum(dim=-1)  # (N,), whose derivatives are those of -log p
+        by_step = found.new_zeros(batch.target_out.numel()).index_put((batch.target_positions,), found)
+        # Sentences do not read each other: one pass back for a step of all of them.
+        steps = by_step.view_as(batch.target_out).sum(dim=0)
+        gradients = [torch.autograd.grad(step, x, retain_graph=True)[0] for step in steps]
+    weights = torch.stack([(gradient * x.detach()).sum(dim=-1).abs() for gradient in gradients], dim=1).float()
+    weights = weights.masked_fill((batch.source == PAD)[:, None], 0.0)
+    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)

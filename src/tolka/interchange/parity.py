@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from tolka.data.batch import EOS, UNK, collate
+from tolka.engines.gate import IDENTICAL
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, DataError
 from tolka.metrics.options import MetricsConfig
@@ -77,6 +78,7 @@ class TolkaSide:
         search = GreedyConfig(max_length_factor=float(factor), max_length_extra=0 if factor else limit - 1)
         self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
         self._saved, self._limit, self.direction = saved, limit, direction_to_compare(saved)
+        self.engine = self._translator.engine
 
     def beginning(self, target: str) -> str:
         """Return the beginning of a target, of no more tokens than a translation may have."""
@@ -118,7 +120,7 @@ class Threshold:
     advice: for a user whose model is beyond them.
     """
 
-    identical: float = 0.98
+    identical: float = IDENTICAL
     bleu: float = 99.0
     logits: float = 1e-3
     nll: float = math.inf

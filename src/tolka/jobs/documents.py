@@ -94,7 +94,7 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
 
     from tolka.translation.opening import open_model
 
-    translator = open_model(job.models, config.search, config.decoding, "", say)
+    translator = open_model(job.models, config.search, config.decoding, say)
     for path, (_, sample) in samples.items() if config.input.format == "auto" else ():
         _check_language(path, sample, translator.direction)
     work = _Work(job, config, translator, say)

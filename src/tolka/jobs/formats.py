@@ -1,4 +1,4 @@
-"""Output formats: text, n-best lists, and what to check as a table or a page. `json_lines.py` has JSON, with torch."""
+"""Output formats: text, n-best lists, and what to check as a table or a page. `json_lines.py` has JSON."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from tolka.translation.results import Translation
 if TYPE_CHECKING:
     from tolka.translation.translator import Translator
 
-Attention = Any  # `json_lines.AttentionMaps`, which takes torch
+Attention = Any  # `json_lines.AttentionMaps`
 
 _DIGITS = 6  # significant digits of scores: fp32 has about as many
 _ROWS = "<!-- rows -->"  # where the template has its rows

@@ -73,11 +73,3 @@ class Job:
             raise ConfigError(
                 f"output.format={output.format} has no place for {asked}: choose text, or jsonl, which has alignments"
             )
-
-    def needs_attention(self, config: TranslateConfig) -> str:
-        """Return the setting that reads a model's attention; "" if none does."""
-        if self.attention:
-            return "--attention"
-        if config.output.format == "jsonl":
-            return "output.format=jsonl"
-        return "output.alignments=true" if config.output.alignments else ""

@@ -1,4 +1,4 @@
-"""JSON lines, and attention maps, which take torch."""
+"""JSON lines, and attention maps."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
 from tolka.jobs.formats import Format, LineResult, rounded_score
 from tolka.report.attention import write_maps
@@ -24,14 +23,13 @@ _END = "</s>"
 class AttentionMaps:
     """Attention maps of translations, and the pages and JSON files of them in a folder."""
 
-    def __init__(self, translator: Translator[TorchEngine], folder: Path | None, done: int) -> None:
+    def __init__(self, translator: Translator[Any], folder: Path | None, done: int) -> None:
         """folder: None = no files. done: lines whose files an interrupted job has written."""
         self._translator, self._folder, self._count = translator, folder, done
-        self._reader = translator.attention_reader(with_gradients=True)
 
     def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
         """Return the word alignment of each line, empty unless they are wanted; write its page and JSON file."""
-        all_maps = self._reader([result.translation for result in results])
+        all_maps = self._translator.attention([result.translation for result in results])
         for result, maps in zip(results, all_maps, strict=True):
             self._count += 1
             if self._folder is not None:
@@ -48,9 +46,9 @@ class AttentionMaps:
 class JsonLines(Format):
     """An object a line: source, hypotheses with scores of their tokens and word alignments, quality, flags."""
 
-    def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
+    def __init__(self, translator: Translator[Any], attention: AttentionMaps | None) -> None:
         """attention: writes the maps; None = none."""
-        self._translator, self._attention, self._reader = translator, attention, translator.attention_reader()
+        self._translator, self._attention = translator, attention
         self._is_aligned = True  # until the model is found to have no cross-attention
         self._totals = np.zeros(3)  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []
@@ -114,7 +112,7 @@ class JsonLines(Format):
         """Return the word alignment of each candidate; None where the model has no cross-attention."""
         if self._is_aligned:
             try:
-                return [word_alignment(maps) for maps in self._reader(candidates)]
-            except ConfigError:  # from the reader, or from a model without `inspect`, as an ensemble
+                return list(map(word_alignment, self._translator.attention(candidates, with_gradients=False)))
+            except ConfigError:  # of an ensemble, too
                 self._is_aligned = False
         return [None] * len(candidates)

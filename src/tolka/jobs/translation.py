@@ -69,7 +69,7 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
 
     options = {"--score": job.are_given, "--attention": job.attention is not None}
     with open_output(job.output, job.stdout, config, job.models, options, say) as out:
-        translator = open_model(job.models, config.search, config.decoding, job.needs_attention(config), say)
+        translator = open_model(job.models, config.search, config.decoding, say)
         journal = Journal(out, translator.window)
         replaced_tags = translator.tokenizer.replaced_tags(translator.direction)
         tally = UnusualLines(translator.direction, job.are_given, journal.tally, replaced_tags)
@@ -132,10 +132,7 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
         return NBestLines(done)
     if name in ("table", "html"):
         return CheckList(translator, name == "html", done)
-    if not job.needs_attention(config):
-        return TextLines(None, alignments=False, given=job.are_given)
 
-    # Attention takes torch, which CTranslate2 does without.
     from tolka.jobs.json_lines import AttentionMaps, JsonLines
 
     reads = job.attention is not None or (alignments and name == "text")

@@ -10,6 +10,13 @@ from tolka.text.direction import UNDETERMINED, Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 
 
+def readable_verdict(scores: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the verdict in a model's scores.json; None if it has none with sentences."""
+    verdict = scores.get("verdict")
+    is_read = isinstance(verdict, dict) and isinstance(verdict.get("sentences"), list) and verdict["sentences"]
+    return verdict if is_read else None
+
+
 @dataclass(frozen=True)
 class ModelFacts:
     """A model's tokenizer, and facts of its training text.

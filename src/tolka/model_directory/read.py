@@ -10,7 +10,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from tolka.errors import CheckpointError, TolkaError
-from tolka.model_directory.facts import ModelFacts
+from tolka.model_directory.facts import ModelFacts, readable_verdict
 from tolka.model_directory.file_names import ADAPTER, BASE, CONFIG, SCORES, STATE_FACTS, STATE_TENSORS, WEIGHTS
 from tolka.model_directory.settings import character_form, direction_of, find_model_folder, read_settings
 from tolka.model_directory.verify import QUALITY, Manifest, TrainingSources, as_written, read_json, verified_manifest
@@ -40,9 +40,8 @@ class SavedModel:
         """Facts of the model that translating needs."""
         # Models of other programs name no directions of their texts: theirs is in config.yaml.
         directions = self.sources.directions or (direction_of(self.config),)
-        form, quality, verdict = character_form(self.config), self.scores.get(QUALITY), self.scores.get("verdict")
-        is_read = isinstance(verdict, dict) and isinstance(verdict.get("sentences"), list) and verdict["sentences"]
-        return ModelFacts(self.tokenizer, self.sources, form, directions, quality, verdict if is_read else None)
+        form, quality, verdict = character_form(self.config), self.scores.get(QUALITY), readable_verdict(self.scores)
+        return ModelFacts(self.tokenizer, self.sources, form, directions, quality, verdict)
 
 
 def load_model(folder: Path, or_int8: bool = False) -> SavedModel:

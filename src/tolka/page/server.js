@@ -105,7 +105,7 @@ export class ServerEngine {
     if (text.length > this.abilities.characters) {
       throw new Error(`${text.length} characters: this server takes ${this.abilities.characters} at once.`);
     }
-    const { title, attention: hasAttention } = this.models[model];
+    const { title } = this.models[model];
     const send = (path, fields) =>
       this.ask("POST", path, { fields: { ...direction, model: title, ...fields }, signal, failed });
     const isOne = whole || !text.trim();
@@ -116,7 +116,7 @@ export class ServerEngine {
       search: alternatives ? { n_best: alternatives } : {},
       glossary: this.glossary,
       details: true,
-      attention: attention && hasAttention,
+      attention,
     };
     const keyOf = (source) => JSON.stringify([model, direction, source, wishes]);
     const show = (source, index) => {

@@ -231,7 +231,6 @@ class Application:
                 "directions": [way._asdict() for way in each.page_directions],
                 "verdict": (each.translator.verdict or {"sentences": [""]})["sentences"][0],
                 "card": each.card,
-                "attention": each.translator.engine.has_attention,
             }
             for each in self.models.models
         ]

@@ -86,10 +86,10 @@ def serve(
 
 def _listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens on an address; ConfigError if nothing can."""
-    if not 0 <= port < 2**16:
-        raise ConfigError(f"--port {port}: ports are 0 to 65535; 0 takes any port that is free")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        if port not in range(2**16):
+            raise OSError("ports have numbers up to 65535")
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         reason = error.strerror or error

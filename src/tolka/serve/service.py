@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 from tolka.documents.html import Html
+from tolka.errors import ConfigError
 from tolka.jobs.formats import LineResult, rounded_score
 from tolka.jobs.json_lines import JsonLines
 from tolka.search.options import BeamConfig, SearchConfig
@@ -112,8 +113,10 @@ class Service:
                     [{"text": c.text, "score": rounded_score(c.score)} for c in t.candidates] for t in translations
                 )
                 listed = [{"source": text, "hypotheses": each} for text, each in zip(texts, hypotheses, strict=True)]
-            for value, maps in zip(listed, translator.attention(translations) if attention else (), strict=False):
-                value["attention"] = [each.as_dict() for each in maps]
+            with suppress(ConfigError):  # a model without attention, or an ensemble
+                all_maps = translator.attention(translations, with_gradients=False) if attention else ()
+                for value, of_text in zip(listed, all_maps, strict=False):
+                    value["attention"] = [each.as_dict() for each in of_text]
             return listed
 
         async with self.admitted(texts, request.search or translator.request.search):

@@ -1,4 +1,4 @@
-"""The alignment of the characters of a text and its translation, from a model's attention; without torch otherwise."""
+"""The alignment of the characters of a text and its translation, from a model's attention."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -8,10 +8,10 @@ import numpy as np
 
 from tolka.documents.placing import SoftAlignment
 from tolka.errors import ConfigError
+from tolka.translation.attention_maps import AttentionMap
 from tolka.translation.results import Translation
 
 if TYPE_CHECKING:
-    from tolka.translation.attention_maps import AttentionMap
     from tolka.translation.translator import Translator
 
 _BLANK = "▁"
@@ -23,13 +23,13 @@ def alignments_of(
     """Return the alignment of each translation; None for a model that has none to give."""
     try:
         all_maps = translator.attention(translations) if translations else []
-    except ConfigError:  # an ensemble, or not with torch
+    except ConfigError:  # an ensemble
         return [None] * len(translations)
     triples = zip(sources, translations, all_maps, strict=True)
     return [_alignment(source, translation.text, maps) for source, translation, maps in triples]
 
 
-def _alignment(source: str, target: str, maps: "Sequence[AttentionMap]") -> SoftAlignment | None:
+def _alignment(source: str, target: str, maps: Sequence[AttentionMap]) -> SoftAlignment | None:
     """Join the maps of a text's segments."""
     if not maps:
         return None

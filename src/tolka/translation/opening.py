@@ -2,84 +2,111 @@
 
 import shlex
 import tempfile
-from functools import partial
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable_reason
+from tolka.engines.ctranslate2_engine import CTranslate2Engine, has_gpu, unavailable_reason
 from tolka.engines.ctranslate2_search import Vocabularies, unsupported_reason
+from tolka.engines.gate import difference, draw_sample, here, kept_difference
 from tolka.engines.options import DecodingConfig
-from tolka.errors import ConfigError, DataError
+from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.ctranslate2.exported import POSITIONS, Exported, ExportedFolder, read_exported, vocabularies
 from tolka.formats.ctranslate2.folder import import_failure, write_folder_apart
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
 from tolka.formats.hub import local_folder
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.file_names import EXPORTED
-from tolka.model_directory.settings import Folders, find_model_folder, is_foreign, listed_folders, read_settings
-from tolka.model_directory.verify import MANIFEST, read_json
-from tolka.search.options import BeamConfig, SamplingConfig, SearchConfig
+from tolka.model_directory.file_names import EXPORTED, WEIGHTS
+from tolka.model_directory.settings import Folders, digest, find_model_folder, is_foreign, listed_folders, read_settings
+from tolka.model_directory.verify import MANIFEST, as_written, read_json
+from tolka.search.options import BeamConfig, GreedyConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
+# Of weights that are converted at each start for decoding.backend=auto: with 177 million parameters that takes as long
+# as importing torch, and several times the memory.
+_MOST_BYTES = 2**29
+
 
 def open_model(
-    models: Folders,
-    search: SearchConfig | None = None,
-    decoding: DecodingConfig | None = None,
-    attention: str = "",
-    say: Say = silent,
+    models: Folders, search: SearchConfig | None = None, decoding: DecodingConfig | None = None, say: Say = silent
 ) -> Translator[Any]:
     """Open a model, or several as an ensemble, with the engine that decoding.backend names.
 
     models: a model or run directory, a folder of one of `FAMILIES` or one exported for CTranslate2, or
-    `hub:OWNER/NAME`. attention: the setting that reads a model's attention, "" if none does. say: receives notes.
-    ConfigError if the engine does not support the search or the model; CheckpointError if a model is damaged.
+    `hub:OWNER/NAME`. say: receives notes. ConfigError if the engine does not support the search or the model;
+    CheckpointError if a model is damaged.
     """
     search, decoding = search or BeamConfig(), decoding or DecodingConfig()
-    translator = _open_translator(models, search, decoding, attention, say)
+    translator = _open_translator(models, search, decoding, say)
     # Without `say`: a callback of this process may not be picklable, and the model is loaded again without notes.
-    translator.loaded_by = partial(open_model, models, search, decoding, attention)
+    translator.loaded_by = partial(open_model, models, search, decoding)
     return translator
 
 
-def _open_translator(
-    folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str, say: Say
-) -> Translator[Any]:
+def _open_translator(folders: Folders, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[Any]:
     """Choose the engine, and return a translator that computes with it."""
     listed = list(map(local_folder, listed_folders(folders)))
     exported = next((folder for folder in listed if (folder / EXPORTED).is_file()), None)
     if exported is not None:
         # Only CTranslate2 reads such a folder, whatever decoding.backend is.
-        if reason := _unsuitable(listed, search, attention):
+        if reason := _unsuitable(listed, search):
             raise ConfigError(f"{exported} was exported for CTranslate2, and {reason}")
-        folder = read_exported(exported)
-        return translator_of(folder, search, decoding, say)
+        return translator_of(read_exported(exported), search, decoding, say)
     if decoding.backend == "torch":
         return _with_torch(listed, search, decoding, say)
-    reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0]) or unavailable_reason(decoding)
-    if reason and decoding.backend == "ctranslate2":
-        raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
-    # With torch a seed gives the same samples whatever else is translated; whoever names CTranslate2 does without.
-    if not reason and decoding.backend == "auto" and isinstance(search, SamplingConfig):
-        reason = "the samples of CTranslate2 depend on what else is translated"
-    if reason:
-        say(f"note: translating with torch: {reason}")
-        return _with_torch(listed, search, decoding, say)
-    if decoding.backend == "auto":
-        say("note: translating with CTranslate2 (decoding.backend=torch has torch compute instead)")
-    return _convert(listed[0], search, decoding, say)
+    if decoding.backend == "ctranslate2":
+        if reason := _unsuitable(listed, search) or _unsuitable_model(listed[0]) or unavailable_reason(decoding):
+            raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
+        return _convert(listed[0], search, decoding, say)
+    with suppress(CheckpointError, FileNotFoundError):  # of a damaged model, whose faults torch names
+        if translator := _open_compared(listed, search, decoding, say):
+            return translator
+    return _with_torch(listed, search, decoding, say)
 
 
-def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> str:
+def _open_compared(
+    folders: list[Path], search: SearchConfig, decoding: DecodingConfig, say: Say
+) -> Translator[CTranslate2Engine] | None:
+    """Load a model directory with CTranslate2, which must have translated a sample as torch does; None to take torch.
+
+    With torch a seed gives the same samples whatever else is translated, and large models start faster.
+    """
+    folder = folders[0]
+    if _unsuitable(folders, search) or _unsuitable_model(folder) or isinstance(search, SamplingConfig):
+        return None
+    is_large = (find_model_folder(folder) / WEIGHTS).stat().st_size > _MOST_BYTES
+    if is_large or (decoding.device != "cpu" and has_gpu()) or unavailable_reason(decoding):
+        return None
+    convert = cache(partial(_convert, folder, search, decoding, say))
+
+    def compare() -> str:
+        fp32 = _with_torch(folders, GreedyConfig(), replace(decoding, device="cpu", precision="fp32"), silent)
+        sample = draw_sample(fp32.engine, fp32.engine, fp32.tokenizer)
+        return difference(convert().engine, fp32.tokenizer, sample, "float32")
+
+    with as_written(str(folder / MANIFEST)):
+        model = digest(folder)
+    try:
+        if not (reason := kept_difference(model, decoding.precision, compare)):
+            translator = convert()
+            translator.with_torch = cache(partial(_with_torch, folders, search, decoding, say))
+            return translator
+    except DataError as error:  # no space for the conversion
+        reason = str(error)
+    say(f"note: translating with torch, and not with CTranslate2: {reason}")
+    return None
+
+
+def _unsuitable(folders: list[Path], search: SearchConfig) -> str:
     """Return why CTranslate2 cannot serve the request; "" if it can."""
     if reason := import_failure():
         return reason
     if len(folders) > 1:
         return "CTranslate2 translates with one model at a time"
-    if attention:
-        return f"{attention} reads a model's attention, which takes torch"
     return unsupported_reason(search)
 
 
@@ -94,8 +121,12 @@ def _unsuitable_model(name: Path) -> str:
 
 
 def _with_torch(folders: list[Path], search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[Any]:
-    from tolka.formats.any_model import load_any
-    from tolka.system.memory import keep_freed_memory
+    try:
+        from tolka.formats.any_model import load_any
+        from tolka.system.memory import keep_freed_memory
+    except ModuleNotFoundError as error:
+        advice = "mt-train export --to ctranslate2 writes a folder that does without"
+        raise ConfigError(f"{folders[0]} takes {error.name}, which is not installed: {advice}") from None
 
     keep_freed_memory()
     return Translator.of(load_any(folders, to_translate=True), search, decoding, say)
@@ -108,7 +139,10 @@ def translator_of(
     say: Say = silent,
     name: Path | None = None,
 ) -> Translator[CTranslate2Engine]:
-    """Build a translator on a folder that was exported for CTranslate2. name: of its model, for messages."""
+    """Build a translator on a folder that was exported for CTranslate2. name: of its model, for messages.
+
+    CheckpointError if it translates its sample otherwise on this processor than where it was exported.
+    """
     about = exported.facts
     # CTranslate2 would quantise by itself, with sums that overflow 16 bits on some processors; see _MAX_INT8.
     if decoding.precision == "int8" and about.dtype != "int8":
@@ -117,10 +151,18 @@ def translator_of(
             "--dtype int8, which measures what that costs, or translate with the model itself"
         )
     positions = POSITIONS - bool(exported.tokenizer.languages or exported.tokenizer.typed_tags)  # a tag takes one
-    vocabulary = Vocabularies(*vocabularies(exported.tokenizer), positions)
+    vocabulary = Vocabularies(*vocabularies(exported.tokenizer), positions, about.attention)
     engine = CTranslate2Engine.of(exported.folder, vocabulary, about.dtype, decoding, name or exported.folder, say)
+    if about.sample and about.sample.get("where") != here() and engine.cpu_threads:  # no GPU was measured
+        with as_written(str(exported.folder / EXPORTED)):
+            reason = difference(engine, exported.tokenizer, about.sample, about.dtype)
+        if reason:
+            raise CheckpointError(
+                f"{exported.folder} translates otherwise here ({here()}) than where it was exported "
+                f"({about.sample.get('where')}): {reason}; export the model here, or translate with the model itself"
+            )
     directions = exported.sources.directions or (about.direction,)
-    facts = ModelFacts(exported.tokenizer, exported.sources, about.characters, directions, about.quality)
+    facts = ModelFacts(exported.tokenizer, exported.sources, about.characters, directions, about.quality, about.verdict)
     request = Request.of(search, facts.direction(decoding.source, decoding.target))
     return Translator(engine, facts, request, decoding, say)
 
@@ -129,7 +171,7 @@ def _convert(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: 
     """Convert a model directory in a temporary folder, which is deleted once the model is loaded."""
     model = read_plain_model(folder)
     dtype = "int8" if decoding.precision == "int8" else "float32"
-    if dtype == "int8":
+    if dtype == "int8" and decoding.backend == "ctranslate2":
         say(
             f"note: the weights are rounded to int8, and not compared with fp32: mt-train export "
             f"{shlex.quote(str(folder))} --to ctranslate2 --dtype int8 -o OUT does that, and refuses too great a loss"

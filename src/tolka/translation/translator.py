@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from tolka.engines.engine import Engine
 from tolka.engines.options import DecodingConfig, resolved_split
@@ -14,13 +14,14 @@ from tolka.errors import ConfigError, DataError
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.verify import QUALITY, LengthRatio
 from tolka.search.hypothesis import Rendered, check_prefix
-from tolka.search.options import BeamConfig, SearchConfig
+from tolka.search.options import BeamConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction, is_named
 from tolka.text.windows import full_windows
 from tolka.tokenizer.language_tags import check_known, tags_of
+from tolka.translation.attention_maps import AttentionMap, attention_maps, word_alignment
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags
@@ -34,7 +35,6 @@ from tolka.translation.terminology import Terminology
 if TYPE_CHECKING:
     from tolka.engines.torch_engine import TorchEngine
     from tolka.model_directory.read import SavedModel
-    from tolka.translation.attention_maps import AttentionMap, AttentionReader
 
 _MAX_REPEATS = 5  # further searches for a segment in whose translation a banned phrase was spelt otherwise
 _MAX_TERMINOLOGIES = 8  # glossaries of the latest requests that are cached
@@ -84,6 +84,8 @@ class Translator(Generic[E]):
         if not self.tokenizer.languages or all(map(is_named, self.request.direction)):
             self._check_request(self.request)
         self.loaded_by: Callable[[], Translator[E]] | None = None
+        self.with_torch: Callable[[], Translator[Any]] | None = None
+        """loads the model with torch, for requests that the engine does not support"""
         self._decoder = BatchDecoder(engine, self.tokenizer, decoding.batch_tokens(engine.gpu_memory), say)
         self.window = decoding.window_lines(on_gpu=engine.gpu_memory > 0)
         self._terminologies: list[Terminology] = []
@@ -132,7 +134,7 @@ class Translator(Generic[E]):
         other = Translator(self.engine, self._facts, request, self._decoding)
         other._check_request(other.request)
         # One ceiling on batches, and one queue of calls, for one engine.
-        other._decoder, other._calls = self._decoder, self._calls
+        other._decoder, other._calls, other.with_torch = self._decoder, self._calls, self.with_torch
         if self.loaded_by is not None:
             other.loaded_by = partial(_loaded_for, self.loaded_by, direction)
         return other
@@ -206,37 +208,24 @@ class Translator(Generic[E]):
         texts = _checked(sources, "sources"), _checked(targets, "targets")
         return score_given(self._segmenter(self.request), self, *texts, tick)
 
-    def align(
-        self: "Translator[TorchEngine]", translations: Sequence[Translation | Candidate]
-    ) -> list[list[tuple[int, int]]]:
+    def align(self, translations: Sequence[Translation | Candidate]) -> list[list[tuple[int, int]]]:
         """Return the word alignment of each translation: (source word, target word), numbered from 0.
 
         It comes from the last decoder layer's cross-attention, in another forward pass. ConfigError for a model without
-        cross-attention, for an ensemble, and with CTranslate2.
+        cross-attention and for an ensemble.
         """
-        from tolka.translation.attention_maps import word_alignment
-
         return [word_alignment(maps) for maps in self.attention(translations)]
 
     def attention(
-        self: "Translator[TorchEngine]", translations: Sequence[Translation | Candidate]
-    ) -> "list[list[AttentionMap]]":
+        self, translations: Sequence[Translation | Candidate], *, with_gradients: bool = True
+    ) -> list[list[AttentionMap]]:
         """Return the attention maps of each translation, one for each segment: means over the heads.
 
-        Of a model without cross-attention they are gradients. ConfigError for an ensemble, and with CTranslate2.
+        with_gradients: of a model without cross-attention, whether they are gradients, and not a ConfigError, which an
+        ensemble raises in any case.
         """
-        if not self.engine.has_attention:
-            raise ConfigError(
-                "attention maps and word alignments are read from a model's attention, which "
-                f"{type(self.engine).__name__} does not have: load the model directory with decoding.backend=torch"
-            )
-        return self.attention_reader(with_gradients=True)(translations)
-
-    def attention_reader(self: "Translator[TorchEngine]", with_gradients: bool = False) -> "AttentionReader":
-        """Return a reader of the attention maps of this model; see `AttentionReader`."""
-        from tolka.translation.attention_maps import AttentionReader
-
-        return AttentionReader(self.engine, self.tokenizer, self.direction, self.tokens, with_gradients)
+        model = self.engine, self.tokenizer, self.direction
+        return attention_maps(*model, translations, self.tokens, with_gradients=with_gradients)
 
     def quality(self, translations: Sequence[Translation]) -> list[Estimate | None]:
         """Return an estimate of the quality of each translation; see tolka.translation.quality.
@@ -287,8 +276,11 @@ class Translator(Generic[E]):
                 tags_of(request.direction, {}, typed, "target")  # raises its ConfigError
             else:
                 self._refuse(request.direction)
-        if reason := self.engine.lacks(request.search):
+        if (reason := self._lacks(request)) and self.with_torch is None:
             raise ConfigError(reason)
+
+    def _lacks(self, request: ResolvedRequest) -> str:
+        return self.engine.lacks(request.search, has_terms=bool(request.glossary or request.banned))
 
     def _refuse(self, direction: Direction) -> NoReturn:
         known = ", ".join(map(str, self.directions))
@@ -316,7 +308,10 @@ class Translator(Generic[E]):
         for number, call in enumerate(calls):
             if number not in results:
                 alike = [n for n, each in enumerate(calls) if n not in results and each.request.is_like(call.request)]
-                results |= zip(alike, self._translate_alike([calls[n] for n in alike]), strict=True)
+                # With torch a seed gives the same samples whatever else is translated.
+                is_for_torch = self._lacks(call.request) or isinstance(call.request.search, SamplingConfig)
+                translator = self.with_torch() if self.with_torch and is_for_torch else self
+                results |= zip(alike, translator._translate_alike([calls[n] for n in alike]), strict=True)
         return [results[number] for number in range(len(calls))]
 
     def _translate_alike(self, calls: Sequence[_Call]) -> list[list[Translation]]:

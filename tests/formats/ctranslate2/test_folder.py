@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from random_model import TEXTS, write_model
 from safetensors.torch import load_file, save_file
 from small_models import TRANSFORMERS
 
-import tolka
 from conftest import Command
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
@@ -55,9 +53,9 @@ from tolka.translation.segments import TextError
 from tolka.translation.translator import Translator
 
 EXPRESSIBLE = {name: config for name, config in TRANSFORMERS.items() if not inexpressible_reason(config)}
-ON_CPU = DecodingConfig(device="cpu", threads=1)
+ON_CPU = DecodingConfig(device="cpu", threads=1, backend="torch")
 ANYTHING = Threshold(identical=0.0, bleu=0.0, logits=float("inf"))
-CTRANSLATE2 = replace(ON_CPU, backend="ctranslate2")
+CTRANSLATE2, AUTO = (replace(ON_CPU, backend=backend) for backend in ("ctranslate2", "auto"))
 
 
 @pytest.fixture(scope="session")
@@ -290,42 +288,34 @@ def test_what_it_cannot_do_is_refused_in_one_line(made: Path, search: SearchConf
         open_model(made, search, CTRANSLATE2, say=say)
 
 
-def test_auto_takes_torch_for_what_ctranslate2_cannot_do(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    auto = replace(ON_CPU, backend="auto")
-    for search, named in (
-        (BeamConfig(no_repeat_ngram=2), "search.no_repeat_ngram"),
-        (SamplingConfig(), "samples"),
+def test_auto_takes_torch_without_a_word_for_what_ctranslate2_cannot_do(made: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+    ssru = write_model(tmp_path / "model", TransformerConfig(d_model=32, heads=4, layers=1, decoder="ssru"))
+    for folder, search in (
+        (made, BeamConfig(no_repeat_ngram=2)),
+        (made, SamplingConfig()),
+        ([made, made], GreedyConfig()),
+        (ssru, GreedyConfig()),
     ):
-        translator = open_model(made, search, auto, say=say)
-        assert "Transformer" in repr(translator.engine)
-        assert f"note: translating with torch: {'the ' if named == 'samples' else ''}" in (
-            err := capsys.readouterr().err
-        )
-        assert named in err
-    assert "CTranslate2" in repr(open_model(made, BeamConfig(), auto, say=say).engine)
-    assert capsys.readouterr().err.count("note: translating with CTranslate2") == 1
-    assert "Transformer" in repr(open_model(made, BeamConfig(), ON_CPU, say=say).engine)
-    assert capsys.readouterr().err == ""
+        assert "CTranslate2" not in repr(open_model(folder, search, AUTO, say=notes.append).engine)
+    assert "CTranslate2" in repr(open_model(made, BeamConfig(), AUTO, say=notes.append).engine)
+    assert notes == []
 
 
 def test_auto_takes_torch_for_a_device_or_dtype_that_ctranslate2_does_not_have(
-    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ctranslate2.get_supported_compute_types", lambda device, index: {"float32", "int8"})
-    reason = "decoding.precision=bf16 is not available in CTranslate2 on this machine's cpu"
-    translator = open_model(made, GreedyConfig(), replace(ON_CPU, backend="auto", precision="bf16"), say=say)
+    translator = open_model(made, GreedyConfig(), replace(AUTO, precision="bf16"))
     assert "Transformer" in repr(translator.engine)
-    assert f"note: translating with torch: {reason}" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match=reason):
+    with pytest.raises(ConfigError, match="bf16 is not available in CTranslate2 on this machine's cpu"):
         open_model(made, GreedyConfig(), replace(CTRANSLATE2, precision="bf16"), say=say)
     monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: 0)
-    with suppress(ConfigError):  # torch's, without a GPU
-        open_model(made, GreedyConfig(), DecodingConfig(backend="auto", device="cuda"), say=say)
-    reason = "decoding.device is cuda, but CTranslate2 finds 0 CUDA devices"
-    assert f"note: translating with torch: {reason}" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="this machine shows 0 CUDA devices"):  # torch's words
+        open_model(made, GreedyConfig(), replace(AUTO, device="cuda"))
 
 
-def _check_unusable(command: Command, made: Path, exported: Path, tmp_path: Path, complaint: str, note: str) -> None:
+def _check_unusable(command: Command, made: Path, exported: Path, tmp_path: Path, complaint: str) -> None:
     """Commands that need CTranslate2 complain in one line, and with decoding.backend=auto torch translates."""
     for arguments in (
         ("mt-train", "export", made, "--to", "ctranslate2", "-o", tmp_path / "out"),
@@ -337,7 +327,7 @@ def _check_unusable(command: Command, made: Path, exported: Path, tmp_path: Path
         assert complaint in outcome.error
     outcome = command("mt-translate", made, "decoding.backend=auto", "search=greedy", stdin=b"kettle\n")
     assert outcome.code == 0
-    assert f"note: translating with torch: CTranslate2 {note}" in outcome.err
+    assert "CTranslate2" not in outcome.err
 
 
 def test_a_package_that_cannot_be_imported_is_named(
@@ -345,7 +335,7 @@ def test_a_package_that_cannot_be_imported_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)  # as an ImportError of its own
     note = "cannot be imported (import of ctranslate2 halted; None in sys.modules): install it (pip install 'tolka["
-    _check_unusable(command, made, exported, tmp_path, f"CTranslate2 {note}", note)
+    _check_unusable(command, made, exported, tmp_path, f"CTranslate2 {note}")
 
 
 def test_a_dtype_that_the_processor_does_not_have_gets_one_note(
@@ -400,12 +390,12 @@ def test_weights_that_are_stored_in_int8_are_torch_s(made: Path, tmp_path: Path)
 @pytest.mark.slow
 def test_an_exported_folder_translates_like_its_model(made: Path, exported: Path, command: Command) -> None:
     stdin = "".join(f"{text}\n" for text in TEXTS).encode()
-    ours = command("mt-translate", made, "decoding.threads=1", stdin=stdin)
+    ours = command("mt-translate", made, "decoding.threads=1", "decoding.backend=torch", stdin=stdin)
     theirs = command("mt-translate", exported, "decoding.threads=1", stdin=stdin)
     assert theirs == ours
     assert theirs.code == 0
     scored = [
-        command("mt-translate", each, "search.n_best=3", "output.format=nbest", stdin=stdin)
+        command("mt-translate", each, "search.n_best=3", "output.format=nbest", "decoding.backend=torch", stdin=stdin)
         for each in (made, exported)
     ]
     numbers = [[float(line.rpartition(" ||| ")[2]) for line in outcome.out.splitlines()] for outcome in scored]
@@ -413,10 +403,11 @@ def test_an_exported_folder_translates_like_its_model(made: Path, exported: Path
 
 
 def test_an_exported_folder_says_what_it_cannot_do(exported: Path, command: Command, tmp_path: Path) -> None:
-    for setting in ("output.format=jsonl", "output.alignments=true", "search=mbr"):
-        outcome = command("mt-translate", exported, setting, stdin=b"kettle\n")
-        assert outcome.code == 2
-        assert f"{exported} was exported for CTranslate2, and " in outcome.error
+    outcome = command("mt-translate", exported, "search=mbr", stdin=b"kettle\n")
+    assert outcome.code == 2
+    assert f"{exported} was exported for CTranslate2, and " in outcome.error
+    with pytest.raises(ConfigError, match="with no glossary and no banned phrases"):
+        open_model(exported)(["kettle"], Request(banned=["ferry"]))
     outcome = command("mt-translate", f"{exported},{exported}", stdin=b"kettle\n")
     assert "one model at a time" in outcome.error
     with pytest.raises(CheckpointError, match="was exported for CTranslate2, which mt-translate reads"):
@@ -605,6 +596,7 @@ HOSTILE: dict[str, tuple[Damage, str]] = {
     "languages": (_facts(languages=["xa"]), "tolka.json is damaged"),
     "dtype": (_facts(dtype="int4"), "tolka.json is damaged (dtype is 'int4')"),
     "quality": (_facts(quality=[1]), "tolka.json is damaged"),
+    "another sample": (_facts(sample={"where": "elsewhere", "sources": [7]}), "tolka.json is damaged"),
     "no object": (lambda folder: (folder / EXPORTED).write_text("[1]"), "tolka.json cannot be read"),
 }
 
@@ -621,11 +613,13 @@ def test_a_hostile_folder_is_refused_in_one_line(exported: Path, name: str, tmp_
     assert words in outcome.error
 
 
-def test_facts_are_read_as_they_are_written(exported: Path) -> None:
+def test_facts_are_read_as_they_are_written(exported: Path, tmp_path: Path) -> None:
     facts = Exported.read(exported)
     form = CharacterForm("nfc", direction=facts.direction)
     assert (facts.direction, facts.characters, facts.dtype) == (("xa", "xb"), form, "float32")
-    assert facts.as_dict() == json.loads((exported / EXPORTED).read_text())
+    assert facts.attention == "decoder.1.cross"
+    facts.write(tmp_path)
+    assert json.loads((tmp_path / EXPORTED).read_text()) == json.loads((exported / EXPORTED).read_text())
 
 
 def run_apart(arguments: Sequence[object]) -> subprocess.CompletedProcess[str]:
@@ -645,16 +639,23 @@ def run_apart(arguments: Sequence[object]) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_torch_is_not_imported(made: Path, exported: Path) -> None:
+def test_torch_is_not_imported(made: Path, exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<p>lantern <b>kettle</b> ferry</p>")
+    open_model(made, BeamConfig(), AUTO)  # the first time, it is compared with torch
     for arguments in (
         [exported],
-        [made, "decoding.backend=auto"],
+        [made, "decoding.device=cpu"],
         [made, "decoding.backend=ctranslate2", "search=greedy"],
+        [exported, "output.format=jsonl", f"--attention={tmp_path / 'maps'}"],
+        [exported, "output.alignments=true"],
+        [exported, tmp_path / "page.html", "-o", tmp_path / "out.html"],
     ):
         outcome = run_apart(arguments)
         assert outcome.returncode == 0, outcome.stderr
         assert outcome.stderr.splitlines()[-1] == "[]"
-        assert len(outcome.stdout.splitlines()) == 1
+        assert len(outcome.stdout.splitlines()) == ("-o" not in arguments)
+    assert json.loads(next((tmp_path / "maps").glob("*.json")).read_text())["maps"][0]["map"] == "decoder.1.cross"
+    assert "<b>" in (tmp_path / "out.html").read_text()
 
 
 def test_python_loads_what_the_command_takes_without_torch(made: Path, exported: Path) -> None:
@@ -666,9 +667,27 @@ def test_python_loads_what_the_command_takes_without_torch(made: Path, exported:
     assert subprocess.run([sys.executable, "-c", code, exported, made], check=False).returncode == 0
 
 
-def test_alignments_are_refused_in_one_line(exported: Path) -> None:
-    translator = tolka.load(exported, search="greedy")
-    with pytest.raises(ConfigError, match="word alignments are read from a model's attention"):
+def test_attention_is_torch_s(made: Path, exported: Path) -> None:
+    """Of forced decoding, in batches of variable-length sentences: means over the heads of the last layer."""
+    torchs, *others = *both(made, GreedyConfig()), open_model(exported, GreedyConfig(), CTRANSLATE2)
+    translations = torchs.translate(["kettle", *TEXTS, "", "lantern kettle. " * 9])
+    expected = torchs.attention(translations)
+    assert sum(map(len, expected)) > len(TEXTS)
+    for translator in others:
+        for maps, ours in zip(translator.attention(translations), expected, strict=True):
+            for one, two in zip(maps, ours, strict=True):
+                assert (one.name, one.rows, one.columns) == (two.name, two.rows, two.columns)
+                np.testing.assert_allclose(one.weights, two.weights, atol=1e-5)
+        assert translator.align(translations) == torchs.align(translations)
+
+
+def test_an_older_export_has_no_attention(exported: Path, tmp_path: Path) -> None:
+    """Its CTranslate2 model returns that of one head."""
+    folder = _changed(exported, tmp_path / "folder", _facts(attention=""))
+    (folder / MANIFEST).unlink()
+    write_manifest(folder, TrainingSources(40, 0.0))
+    translator = open_model(folder, GreedyConfig(), CTRANSLATE2)
+    with pytest.raises(ConfigError, match="export the model again"):
         translator.align(translator.translate("kettle ."))
 
 
@@ -742,7 +761,9 @@ def test_a_model_of_marian_s_goes_through(tmp_path: Path, command: Command) -> N
     assert parity.logits < 5e-5
     assert (tmp_path / "out" / "vocabulary.json").is_file()
     stdin = "".join(f"{text}\n" for text in TEXTS).encode()
-    ours, theirs = (command("mt-translate", tmp_path / each, stdin=stdin).out for each in ("model", "out"))
+    ours, theirs = (
+        command("mt-translate", tmp_path / each, "decoding.backend=torch", stdin=stdin).out for each in ("model", "out")
+    )
     assert theirs == ours
     outcome = command("mt-translate", folder, "decoding.backend=ctranslate2", stdin=stdin)
     assert "is a folder of another program, which takes torch, or mt-train import first" in outcome.error

@@ -8,7 +8,7 @@ const { ServerEngine, parseTerms } = await import(`${folder}/server.js`);
 new Function(/<script type="module">([^]*?)<\/script>/.exec(readFileSync(file, "utf8"))[1]); // it is JavaScript
 
 const direction = { source: "en", target: "de" };
-const about = { models: [{ title: "mine", attention: true }], abilities: { characters: 400, token: true } };
+const about = { models: [{ title: "mine" }], abilities: { characters: 400, token: true } };
 let asked = []; // [path, fields, headers] of each request
 let refusals = []; // answers to the next requests in place of the right ones
 let aborted = 0;

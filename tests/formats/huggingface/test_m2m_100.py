@@ -165,7 +165,7 @@ def test_ctranslate2_translates_alike_in_every_direction(kind: str, tmp_path: Pa
     assert parity.identical == 20
     assert parity.logits is not None
     assert parity.logits < 1e-4
-    one, other = tolka.load(tmp_path / "in"), tolka.load(tmp_path / "out")
+    one, other = (tolka.load(tmp_path / name, decoding={"backend": "torch"}) for name in ("in", "out"))
     for asked in (direction, direction.swapped):
         # Greedily: CTranslate2 normalises the probabilities of what is left where something is forbidden, as tags are,
         # and without training these are likely enough for another beam.
@@ -176,11 +176,15 @@ def test_ctranslate2_translates_alike_in_every_direction(kind: str, tmp_path: Pa
         assert len(both) > 5
         assert all(ours.text == theirs.text for ours, theirs in both)
     one, other = (
-        tolka.load(tmp_path / name, source=direction.source, target=direction.target) for name in ("in", "out")
+        tolka.load(tmp_path / name, decoding={**direction._asdict(), "backend": "torch"}) for name in ("in", "out")
     )
     pairs = list(zip(mixed_lines(9), mixed_lines(9, seed=4), strict=True))
     for ours, theirs in zip(one.score(pairs), other.score(pairs), strict=True):
         assert ours.token_scores == pytest.approx(theirs.token_scores, abs=1e-4)
+    translations = [each.translation for each in one.score(pairs)]
+    for ours, theirs in zip(*(each.attention(translations) for each in (one, other)), strict=True):
+        assert (ours[0].name, ours[0].rows, ours[0].columns) == (theirs[0].name, theirs[0].rows, theirs[0].columns)
+        assert all(a == pytest.approx(b, abs=1e-4) for a, b in zip(ours[0].weights, theirs[0].weights, strict=True))
     prefixed = tolka.Request(prefixes=["tolo"] * len(LINES), direction=direction)
     texts = [[found.text for found in each.translate(LINES, prefixed)] for each in (one, other)]
     assert all(text.startswith("tolo") for text in texts[0])

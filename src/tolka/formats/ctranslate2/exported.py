@@ -7,6 +7,7 @@ from typing import Any
 
 from tolka.errors import CheckpointError
 from tolka.formats.ctranslate2.plain_model import PlainModel
+from tolka.model_directory.facts import readable_verdict
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.settings import character_form, direction_of, find_model_folder
 from tolka.model_directory.verify import QUALITY, TrainingSources, as_written, checked_manifest, read_json
@@ -27,46 +28,54 @@ POSITIONS = 4096  # in the table of a model: CTranslate2 takes no longer sentenc
 class Exported:
     """The content of `tolka.json`: what translating needs besides CTranslate2's files and the tokenizer.
 
-    characters: their form in the training text. dtype: of the weights. quality: the calibration of quality estimates,
-    or None. decoder_start: as the model's option.
+    characters: their form in the training text. dtype: of the weights. decoder_start: as the model's option. quality:
+    the calibration of quality estimates. attention: name of the map that CTranslate2 returns, the mean over the heads
+    of the last decoder layer; "" in older exports, which return that of one head. sample: of `engines/gate.py`.
+    verdict: on the training.
     """
 
     direction: Direction
     characters: CharacterForm
     dtype: str
-    quality: dict[str, Any] | None
     decoder_start: str
+    quality: dict[str, Any] | None
+    attention: str = ""
+    sample: dict[str, Any] | None = None
+    verdict: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, model: PlainModel, dtype: str) -> "Exported":
-        """Return the facts of a model."""
-        direction, form, quality = direction_of(model.config), character_form(model.config), model.scores.get(QUALITY)
-        return cls(direction, form, dtype, quality, model.options.decoder_start)
+        """Return the facts of a model, without a sample."""
+        direction, form, options = direction_of(model.config), character_form(model.config), model.options
+        attention, verdict = f"decoder.{options.decoder_layers - 1}.cross", readable_verdict(model.scores)
+        quality = model.scores.get(QUALITY)
+        return cls(direction, form, dtype, options.decoder_start, quality, attention, verdict=verdict)
 
     @classmethod
     def read(cls, folder: Path) -> "Exported":
         """Read `tolka.json`; CheckpointError if it is damaged."""
-        values = read_json(folder / EXPORTED)
+        values = {"attention": "", "sample": None, **read_json(folder / EXPORTED)}
         with as_written(str(folder / EXPORTED)):
             source, target = values["languages"]
             form = {key: values[key] for key in CHARACTER_SETTINGS}
-            dtype, start, quality = (values[key] for key in ("dtype", "decoder_start", "quality"))
-            if not all(
-                isinstance(word, str) and is_utf8(word) for word in (source, target, dtype, start, *form.values())
-            ):
+            dtype, start, attention = words = [values[key] for key in ("dtype", "decoder_start", "attention")]
+            quality, sample = objects = [values[key] for key in ("quality", "sample")]
+            if not all(isinstance(word, str) and is_utf8(word) for word in (source, target, *words, *form.values())):
                 raise ValueError("values of another kind were expected")
             if dtype not in DTYPES:
                 raise ValueError(f"dtype is {dtype!r}")
-            if not isinstance(quality, dict | None):
-                raise ValueError("quality is not a calibration")
-        direction = Direction(source, target)
-        return cls(direction, CharacterForm(**form, direction=direction), dtype, quality, start)
+            if not all(isinstance(each, dict | None) for each in objects):
+                raise ValueError("quality is not a calibration, or sample is none")
+        direction, verdict = Direction(source, target), readable_verdict(values)
+        characters = CharacterForm(**form, direction=direction)
+        return cls(direction, characters, dtype, start, quality, attention, sample, verdict)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, as `read` reads them."""
+    def write(self, folder: Path) -> None:
+        """Write `tolka.json`."""
         others = {key: value for key, value in vars(self).items() if key not in ("characters", "direction")}
         form = {key: getattr(self.characters, key) for key in CHARACTER_SETTINGS}
-        return {**others, **form, "languages": list(self.direction)}
+        values = {**others, **form, "languages": list(self.direction)}
+        (folder / EXPORTED).write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,7 @@ class _Specification:
         if options.positions == "rotary":
             common |= {"rotary_dim": 0, "rotary_interleave": True}
         encoder = specs.TransformerEncoderSpec(options.layers, options.heads, **common)
+        common["alignment_heads"] = options.heads  # of the last layer, whose mean is returned as attention
         decoder = specs.TransformerDecoderSpec(options.decoder_layers, options.heads, **common)
         spec = specs.TransformerSpec(encoder, decoder)
         tokenizer = model.tokenizer

@@ -40,7 +40,7 @@ def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence
 def join_server_page(models: Sequence[Mapping[str, Any]], abilities: Mapping[str, Any]) -> str:
     """Return the page of a server.
 
-    models: title, directions, verdict, card, and whether it has attention, of each. abilities: what the server can do.
+    models: title, directions, verdict and card of each. abilities: what the server can do.
     """
     return _joined(
         "Translate",
