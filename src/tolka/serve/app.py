@@ -18,7 +18,7 @@ from tolka.formats.html.page import join_server_page
 from tolka.serve.documents import Documents, document_endings
 from tolka.serve.guard import Guard, check_token, refused
 from tolka.serve.metrics import Metrics
-from tolka.serve.models import ServedModels, language_name, shown_code
+from tolka.serve.models import ServedModels, shown_code
 from tolka.serve.options import LimitsConfig
 from tolka.serve.requests import arguments_of, read_fields
 from tolka.serve.service import Service, split_text
@@ -26,6 +26,7 @@ from tolka.serve.suggestions import Suggestions
 from tolka.system.memory import resident_memory_bytes
 from tolka.system.package_data import table_beside
 from tolka.system.progress import Say
+from tolka.text.languages import english_name
 from tolka.translation.request import Request
 from tolka.version import __version__
 
@@ -158,7 +159,7 @@ class Application:
             "keyRequired": bool(self._token),
             "charLimit": self.service.limits.characters,
             "frontendTimeout": 500,
-            "language": {side: {"code": code, "name": language_name(code)} for side, code in sides},
+            "language": {side: {"code": code, "name": english_name(code)} for side, code in sides},
             "suggestions": self._suggestions is not None,
             "filesTranslation": True,
             "supportedFilesFormat": document_endings(),

@@ -93,7 +93,8 @@ class Documents:
     def submit(self, name: str, content: BinaryIO, translator: Translator[Any]) -> tuple[str, "Future[None]"]:
         """Begin to translate a document; return its key and what ends with it. HTTPException for an unknown kind."""
         self._remove_old()
-        name = Path(name.replace("\\", "/")).name.replace("\0", "")[-100:]
+        name = Path(name.replace("\\", "/")).name.replace("\0", "")
+        name = name.encode(errors="ignore")[-200:].decode(errors="ignore")  # file systems have names of 255 bytes
         kind = _document_kind(kind_of_ending(Path(name), has_column=False))
         if kind is None:
             known = " ".join(document_endings())
@@ -103,9 +104,10 @@ class Documents:
         key = secrets.token_urlsafe(16)
         folder = self._folder / key
         folder.mkdir()
-        document = self._documents[key] = KeptDocument(folder / name, folder / f"translated-{name}")
+        document = KeptDocument(folder / name, folder / "translated")
         with document.path.open("wb") as stream:
             shutil.copyfileobj(content, stream)
+        self._documents[key] = document
         return key, self._thread.submit(self._translate, document, kind(document.path), translator)
 
     def find(self, key: str) -> KeptDocument:
@@ -140,7 +142,8 @@ class Documents:
         try:
             kept.total = sum(not text.reason for text in document.texts()) or 1
             with kept.output.open("wb") as stream:
-                kept.report = translate_document(document, translator, stream, lambda: kept.is_left, tick)
+                report = translate_document(document, translator, stream, lambda: kept.is_left, tick)
+            kept.report = report  # now that all is written: from now on it may be downloaded
         except (TolkaError, OSError) as error:
             kept.error = str(error).replace(f"{kept.path.parent}/", "")
         except Exception as error:  # of a document from anybody: the next one is translated all the same

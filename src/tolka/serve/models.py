@@ -10,10 +10,9 @@ from starlette.exceptions import HTTPException
 
 from tolka.jobs.options import TranslateConfig
 from tolka.model_directory.file_names import CARD
-from tolka.system.package_data import table_beside
 from tolka.system.progress import Say
 from tolka.text.direction import UNDETERMINED, Direction, is_named
-from tolka.text.languages import code_of_text, installed_identifier
+from tolka.text.languages import code_of_text, english_name, installed_identifier
 from tolka.text.scripts import language_tag, plain_code
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
@@ -97,7 +96,7 @@ class ServedModels:
         for source, target in self._directions:
             targets.setdefault(shown_code(source), {})[shown_code(target)] = None
             targets.setdefault(shown_code(target), {})
-        return [{"code": code, "name": language_name(code), "targets": [*each]} for code, each in targets.items()]
+        return [{"code": code, "name": english_name(code), "targets": [*each]} for code, each in targets.items()]
 
     def detect(self, text: str, target: str = "") -> list[dict[str, Any]]:
         """Return the languages that a text may be in, as LibreTranslate lists them: the likeliest first; at least one.
@@ -126,12 +125,6 @@ _FORMS: tuple[Callable[[str], str], ...] = (
     lambda code: shown_code(code).casefold(),
     lambda code: plain_code(code or UNDETERMINED),
 )
-
-
-def language_name(code: str) -> str:
-    """Return the English name of a language, its code where that is not known."""
-    names: dict[str, str] = table_beside(__file__)
-    return names.get(code) or names.get(plain_code(code)) or code
 
 
 def _card(folder: Path) -> str:

@@ -11,8 +11,6 @@ from starlette.requests import Request
 from tolka.errors import ConfigError
 from tolka.options.parsing import converted
 
-_NUMBERS = ("alternatives",)  # fields of forms that are whole numbers
-
 
 async def read_fields(request: Request) -> dict[str, Any]:
     """Return the fields of a request; one that a form has several times is a list, and a file an UploadFile.
@@ -48,11 +46,10 @@ def _number(text: str) -> float:
 
 
 def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the values by their names; all of those that occur several times."""
+    """Return the values by their names, all of those that occur several times; a whole number as one."""
     listed: dict[str, list[Any]] = {}
     for key, value in items:
-        is_number = key in _NUMBERS and isinstance(value, str) and value.isdecimal()
-        listed.setdefault(key, []).append(int(value[:9]) if is_number else value)
+        listed.setdefault(key, []).append(int(value[:9]) if key == "alternatives" and str(value).isdecimal() else value)
     return {key: values if len(values) > 1 else values[0] for key, values in listed.items()}
 
 
