@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import Future
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -55,30 +56,24 @@ class Application:
             "/v1/translate": self._translate_in_detail,
             "/v1/sentences": self._sentences,
         }
-        endpoints: dict[str, Callable[[HttpRequest], Any]] = {
-            "/": self._page,
-            "/languages": self._languages,
-            "/frontend/settings": self._frontend_settings,
-            "/health": lambda request: JSONResponse({"status": "ok"}),
-            "/metrics": self._metrics,
-            "/openapi.json": lambda request: JSONResponse(openapi(self.models, self.service.limits)),
-        }
-        routes = [Route(path, self._endpoint(answer), methods=["POST"]) for path, answer in answers.items()]
-        routes += [Route(path, endpoint) for path, endpoint in endpoints.items()]
+        routes = [Route(path, partial(self._post, answer), methods=["POST"]) for path, answer in answers.items()]
         routes += [
             Route("/translate_file", self._translate_file, methods=["POST"]),
             Route("/v1/documents", self._add_document, methods=["POST"]),
-            Route("/v1/documents/{key}/file", self._document_file, name="file"),
             Route("/v1/documents/{key}", self._document, methods=["GET", "DELETE"]),
+            Route("/v1/documents/{key}/file", self._document_file, name="file"),
+            Route("/", self._page),
+            Route("/languages", lambda request: JSONResponse(self.models.languages())),
+            Route("/frontend/settings", self._frontend_settings),
+            Route("/health", lambda request: JSONResponse({"status": "ok"})),
+            Route("/metrics", self._metrics),
+            Route("/openapi.json", lambda request: JSONResponse(openapi(self.models, self.service.limits))),
         ]
         handlers = dict.fromkeys((TolkaError, HTTPException, Exception), _answer_error)
         return Guard(Starlette(routes=routes, exception_handlers=handlers), self.service.limits, names, self.metrics)
 
-    def _endpoint(self, answer: Answer) -> Callable[[HttpRequest], Awaitable[Response]]:
-        async def endpoint(request: HttpRequest) -> Response:
-            return JSONResponse(await self._answered(request, answer))
-
-        return endpoint
+    async def _post(self, answer: Answer, request: HttpRequest) -> Response:
+        return JSONResponse(await self._answered(request, answer))
 
     async def _answered(self, request: HttpRequest, answer: Answer) -> Any:
         """Return what a function answers to the fields of a request, which are its arguments; check the token."""
@@ -148,9 +143,6 @@ class Application:
         if error := self.documents.find(key).error:
             raise HTTPException(400, error)
         return JSONResponse({"translatedFileUrl": str(request.url_for("file", key=key))})
-
-    def _languages(self, request: HttpRequest) -> Response:
-        return JSONResponse(self.models.languages())
 
     def _frontend_settings(self, request: HttpRequest) -> Response:
         sides = zip(("source", "target"), map(shown_code, self.models.models[0].directions[0]), strict=True)

@@ -79,16 +79,16 @@ class ServedModels:
         names = [each.name for each in self.models]
         if model and model not in names:
             raise HTTPException(400, f"there is no model '{model:.60}'; there are: {', '.join(names)}")
-        found = [way for form in _FORMS if (way := self._ways.get((model, form(source), form(target))))]
-        if not found:
-            known = dict.fromkeys(str(Direction(*map(shown_code, way))) for way in self._directions)
-            listed = f"{', '.join([*known][:_LISTED])}{' ...' if len(known) > _LISTED else ''}"
+        codes = [(model, form(source), form(target)) for form in _FORMS]
+        known = next((each for each in codes if each in self._ways), None)
+        if known is None:
+            shown = dict.fromkeys(str(Direction(*map(shown_code, way))) for way in self._directions)
+            listed = f"{', '.join([*shown][:_LISTED])}{' ...' if len(shown) > _LISTED else ''}"
             raise HTTPException(400, f"nothing translates from {source:.20} to {target:.20}; there are: {listed}")
-        served, way = found[0]
-        key = served.name, way
-        if key not in self._translators:
-            self._translators[key] = served.translator.for_direction(way)
-        return self._translators[key]
+        served, way = self._ways[known]
+        if (served.name, way) not in self._translators:
+            self._translators[served.name, way] = served.translator.for_direction(way)
+        return self._translators[served.name, way]
 
     def languages(self) -> list[dict[str, Any]]:
         """Return code, name and targets of each source language, as LibreTranslate lists them."""
