@@ -11,9 +11,11 @@ from made_server import EN_DE, application, client
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
-from tolka.serve.guard import Capacity, Guard
+from tolka.search.options import BeamConfig
+from tolka.serve.guard import Guard
 from tolka.serve.metrics import Metrics
 from tolka.serve.options import LimitsConfig
+from tolka.serve.service import Service
 
 
 class Connection:
@@ -117,7 +119,7 @@ def test_texts_of_whoever_leaves_are_not_translated() -> None:
 
     asyncio.run(run())
     assert given == [1]
-    assert made.service.capacity.waiting == 0
+    assert made.service.waiting == 0
 
 
 @pytest.mark.parametrize(
@@ -188,16 +190,21 @@ def test_pages_of_other_sites_are_refused(headers: dict[str, str], names: tuple[
 
 
 def test_what_waits_has_a_limit_and_an_estimate() -> None:
-    capacity = Capacity(10)
-    with capacity.reserved(50):  # one request is taken however large it is: limits.characters is its limit
-        with pytest.raises(HTTPException, match=r"limits\.waiting") as refused, capacity.reserved(1):
-            pass
-        assert refused.value.status_code == 503
-        assert int((refused.value.headers or {})["Retry-After"]) >= 1
-        assert capacity.waiting == 50
-    with capacity.reserved(10):
-        pass
-    assert capacity.waiting == 0
+    service = Service(LimitsConfig(waiting=10), Metrics())
+
+    async def run() -> None:
+        # One request is taken however large it is: limits.characters is its limit. Each text counts one more.
+        async with service.admitted(["x" * 49], BeamConfig()):
+            with pytest.raises(HTTPException, match=r"limits\.waiting") as refused:
+                await service.admitted([""], BeamConfig()).__aenter__()
+            assert refused.value.status_code == 503
+            assert int((refused.value.headers or {})["Retry-After"]) >= 1
+            assert service.waiting == 50
+        async with service.admitted(["x" * 9], BeamConfig()):
+            assert service.waiting == 10
+        assert service.waiting == 0
+
+    asyncio.run(run())
 
 
 def test_what_takes_too_long_gets_a_time_and_no_text(monkeypatch: pytest.MonkeyPatch) -> None:

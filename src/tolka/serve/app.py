@@ -240,7 +240,7 @@ class Application:
     async def _metrics(self, request: HttpRequest) -> Response:
         check_token(self._token, request.headers, {**request.query_params})
         gauges = {
-            "tolka_waiting_characters": self.service.capacity.waiting,
+            "tolka_waiting_characters": self.service.waiting,
             "tolka_models": len(self.models.models),
             "process_resident_memory_bytes": resident_memory_bytes(),
         }

@@ -3,8 +3,8 @@
 import asyncio
 import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -23,34 +23,6 @@ _PER_CHARACTER = 16  # most bytes of a character of text in JSON or a form, with
 def refused(error: HTTPException) -> JSONResponse:
     """Return the answer to a request that is refused; LibreTranslate's clients read `error`."""
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
-
-
-class Capacity:
-    """The characters that are being translated, and how fast they are."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self.waiting = most, 0
-        self._rate = 2000.0  # characters a second, until something is measured
-        self._done, self._since = 0, monotonic()
-
-    @contextmanager
-    def reserved(self, characters: int) -> Iterator[None]:
-        """Count characters while they are translated; HTTPException with 503 where there would be too many."""
-        if self.waiting and self.waiting + characters > self._most:
-            raise self.refusal("the server has too much to translate at the moment (limits.waiting)")
-        if not self.waiting:
-            self._done, self._since = 0, monotonic()
-        self.waiting += characters
-        try:
-            yield
-            self._done += characters
-            self._rate = self._done / max(0.001, monotonic() - self._since)
-        finally:
-            self.waiting -= characters
-
-    def refusal(self, reason: str) -> HTTPException:
-        """Return the refusal of a request that may be answered once the others are."""
-        return HTTPException(503, reason, {"Retry-After": str(max(1, round(self.waiting / self._rate)))})
 
 
 class Guard:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from threading import Event
+from time import monotonic
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -18,7 +19,6 @@ from tolka.jobs.formats import LineResult, rounded_score
 from tolka.jobs.json_lines import JsonLines
 from tolka.search.options import BeamConfig, SearchConfig
 from tolka.serve.documents import translate_document
-from tolka.serve.guard import Capacity
 from tolka.serve.metrics import Metrics
 from tolka.serve.options import LimitsConfig
 from tolka.translation.request import Request
@@ -32,15 +32,19 @@ _AT_ONCE = 256  # texts: a request of more does not keep others waiting
 
 
 class Service:
-    """Translates texts for requests."""
+    """Translates texts for requests. waiting: the characters that are being translated."""
 
     def __init__(self, limits: LimitsConfig, metrics: Metrics) -> None:
-        self.limits, self._metrics = limits, metrics
-        self.capacity = Capacity(limits.waiting)
+        self.limits, self._metrics, self.waiting = limits, metrics, 0
+        self._rate = 2000.0  # characters a second, until something is measured
+        self._done, self._since = 0, monotonic()  # characters since there was nothing to do
 
     @asynccontextmanager
     async def admitted(self, texts: Sequence[str], search: SearchConfig) -> AsyncIterator[None]:
-        """Keep within the limits what is done with texts; HTTPException for too much, and after limits.seconds."""
+        """Keep within the limits what is done with texts.
+
+        HTTPException for too much; with 503, and a time, for too much of all requests and after limits.seconds.
+        """
         characters = sum(len(text) + 1 for text in texts)
         if characters > self.limits.characters:
             most = self.limits.characters
@@ -53,14 +57,26 @@ class Service:
                 f"{hypotheses} hypotheses, and translations of up to {length} subwords for 100: at most "
                 f"{self.limits.hypotheses} (limits.hypotheses) and {_LONGEST}",
             )
-        with self.capacity.reserved(characters):
-            try:
-                async with asyncio.timeout(self.limits.seconds):
-                    yield
-            except TimeoutError:
-                raise self.capacity.refusal(f"not done within {self.limits.seconds} s (limits.seconds)") from None
+        if self.waiting and self.waiting + characters > self.limits.waiting:
+            raise self._busy("the server has too much to translate at the moment (limits.waiting)")
+        if not self.waiting:
+            self._done, self._since = 0, monotonic()
+        self.waiting += characters
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                yield
+        except TimeoutError:
+            raise self._busy(f"not done within {self.limits.seconds} s (limits.seconds)") from None
+        finally:
+            self.waiting -= characters
+        self._done += characters
+        self._rate = self._done / max(0.001, monotonic() - self._since)
         self._metrics.texts += len(texts)
         self._metrics.characters += characters
+
+    def _busy(self, reason: str) -> HTTPException:
+        """Return the refusal of a request that may be answered once the others are."""
+        return HTTPException(503, reason, {"Retry-After": str(max(1, round(self.waiting / self._rate)))})
 
     async def translate(self, translator: Translator[Any], texts: Sequence[str], request: Request) -> list[Translation]:
         """Translate texts in batches with those of other requests; TolkaError as `Translator.translate`."""
