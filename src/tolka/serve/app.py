@@ -96,24 +96,24 @@ class Application:
         if format not in ("text", "html") or not 0 <= alternatives < self.service.limits.hypotheses:
             most = self.service.limits.hypotheses - 1
             raise HTTPException(400, f"format is text or html, and alternatives 0 to {most} (limits.hypotheses)")
-        texts = q if isinstance(q, list) else [q]
-        detected = list[Fields]()
+        models = self.models  # which may be replaced meanwhile
+        texts, detected = q if isinstance(q, list) else [q], list[Fields]()
         if source == "auto":
-            detected = await asyncio.to_thread(lambda: [self.models.detect(text, target)[0] for text in texts])
+            detected = await asyncio.to_thread(lambda: [models.detect(text, target)[0] for text in texts])
         sources = [each["language"] for each in detected] or [source] * len(texts)
-        results: list[list[str]] = [[]] * len(texts)
+        results: dict[int, list[str]] = {}
         for code in dict.fromkeys(sources):
             rows = [row for row, each in enumerate(sources) if each == code]
-            translator, own = self.models.translator(code, target), [texts[row] for row in rows]
+            translator, own = models.translator(code, target), [texts[row] for row in rows]
             if format == "html":
                 found = [[text] for text in await self.service.translate_html(translator, own)]
             else:
                 found = await self.service.translate_lines(translator, own, alternatives)
-            for row, each in zip(rows, found, strict=True):
-                results[row] = each
-        answer: Fields = {"translatedText": [each[0] for each in results]}
+            results |= zip(rows, found, strict=True)
+        in_order = [results[row] for row in range(len(texts))]
+        answer: Fields = {"translatedText": [each[0] for each in in_order]}
         if alternatives:
-            answer["alternatives"] = [each[1:] for each in results]
+            answer["alternatives"] = [each[1:] for each in in_order]
         if detected:
             answer["detectedLanguage"] = detected
         return answer if isinstance(q, list) else {key: value[0] for key, value in answer.items()}

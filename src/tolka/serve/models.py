@@ -106,14 +106,14 @@ class ServedModels:
         key, directions = plain_code(target), self._directions
         codes = [*dict.fromkeys(source for source, other in directions if not target or plain_code(other) == key)]
         codes = codes or [directions[0].source]
-        certain, identifier = code_of_text([text], codes), installed_identifier()
+        identifier = installed_identifier()
         of_plain = identifier.likelihoods(text[:_READ]) if identifier else {}
         found = {shown_code(code): of_plain.get(plain_code(code), 0.0) for code in codes}
-        if certain:
-            found[shown_code(certain)] = max(found[shown_code(certain)], 1.0 if not of_plain else 0.0)
-        likely = sorted((each for each in found.items() if each[1] >= _LEAST_SHARE), key=lambda each: -each[1])
-        likely = likely or [(shown_code(codes[0]), 0.0)]
-        return [{"language": code, "confidence": round(100 * share, 1)} for code, share in likely]
+        if not of_plain and (certain := code_of_text([text], codes)):  # by its letters: it is too short for more
+            found[shown_code(certain)] = 1.0
+        best_first = sorted(found, key=lambda code: -found[code])
+        likely = [code for code in best_first if found[code] >= _LEAST_SHARE] or best_first[:1]
+        return [{"language": code, "confidence": round(100 * found[code], 1)} for code in likely]
 
 
 def shown_code(code: str) -> str:
