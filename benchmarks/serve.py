@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,7 @@ import tolka
 from tolka.config.translate_command import translate_config
 
 _START = "import sys; from tolka.cli import mt_serve; mt_serve()"
+_ROUNDS = 3
 _SHORT = 1.0  # seconds after which a client that leaves has gone, at most
 
 
@@ -140,35 +142,41 @@ async def load(
     return tally, memory
 
 
-def measure(options: argparse.Namespace, known: dict[str, str], offline: float) -> None:
-    """Print what a server does under load. offline: sentences a second of mt-translate."""
+def measure(options: argparse.Namespace, known: dict[str, str], translate: Callable[[], float]) -> None:
+    """Print what a server does under load. translate: has mt-translate translate; returns sentences a second."""
     server = Server(options.model, *options.settings)
     first = server.memory
     asyncio.run(load(server, known, 10, options.clients, wild=False))  # buffers and caches are there
-    warm = server.memory
-    begun = time.perf_counter()
-    tally, memory = asyncio.run(load(server, known, options.seconds, options.clients, wild=not options.tame))
-    seconds = time.perf_counter() - begun
+    warm, offline, rates = server.memory, [translate()], list[float]()
+    parts, memory = list[Tally](), list[float]()
+    for _ in range(_ROUNDS):  # in turn, as the machine's other work changes
+        begun = time.perf_counter()
+        tally, used = asyncio.run(load(server, known, options.seconds / _ROUNDS, options.clients, not options.tame))
+        rates.append(tally.sentences / (time.perf_counter() - begun))
+        offline.append(translate())
+        parts.append(tally)
+        memory += used
     time.sleep(15)
     after = server.memory
     code, stopping = server.stop()
-    print(f"log: {' | '.join(server.log.read().splitlines()[-5:])[:1000]}")
-    rate = tally.sentences / seconds
-    quantiles = statistics.quantiles(tally.seconds, n=100)
+    statuses = sum((part.statuses for part in parts), Counter[str]())
+    errors = [error for part in parts for error in part.wrong_errors]
+    quantiles = statistics.quantiles([each for part in parts for each in part.seconds], n=100)
+    ratios = [2 * rate / sum(offline[n : n + 2]) for n, rate in enumerate(rates)]
     print(f"started in {server.start_seconds:.2f} s; stopped with {code} in {stopping:.2f} s")
-    print(f"requests: {dict(tally.statuses)}; errors that are not the client's: {len(tally.wrong_errors)}")
-    for error in tally.wrong_errors[:5]:
-        print(f"  {error}")
+    print(f"requests: {dict(statuses)}; errors that are not the client's: {len(errors)} {errors[:3]}")
     print(
-        f"{tally.sentences} sentences in {seconds:.1f} s: {rate:.1f} a second, {rate / offline:.2f} of mt-translate's "
-        f"{offline:.1f}; p50 {quantiles[49]:.3f} s, p95 {quantiles[94]:.3f} s"
+        f"{statistics.median(rates):.0f} sentences a second, {statistics.median(ratios):.2f} of mt-translate's "
+        f"({', '.join(f'{each:.2f}' for each in ratios)}); p50 {quantiles[49]:.3f} s, p95 {quantiles[94]:.3f} s"
     )
-    print(f"answers that differ from mt-translate's: {tally.unlike}; of another line: {tally.foreign}")
+    unlike, foreign = sum(part.unlike for part in parts), sum(part.foreign for part in parts)
+    print(f"answers that differ from mt-translate's: {unlike}; of another line: {foreign}")
     thirds = [statistics.mean(part) for part in (memory[: len(memory) // 3], memory[-len(memory) // 3 :])]
     print(
         f"memory in MiB: {first:.0f} at the start, {warm:.0f} after 10 s, {thirds[0]:.0f} in the first and "
         f"{thirds[1]:.0f} in the last third, {max(memory):.0f} at most, {after:.0f} 15 s after the load"
     )
+    print(f"log: {' | '.join(server.log.read().splitlines()[-5:])[:1000]}")
 
 
 def stop_often(options: argparse.Namespace, known: dict[str, str]) -> None:
@@ -209,16 +217,17 @@ def main() -> None:
     options = parser.parse_intermixed_args()
     lines = list(dict.fromkeys(filter(None, options.text.read_text(encoding="utf-8").splitlines())))
     translator = tolka.load(options.model, translate_config(options.settings))
-    translator(lines[:200])
-    times, known = list[float](), dict[str, str]()
-    for _ in range(3):
+    known = dict(zip(lines, translator(lines), strict=True))
+
+    def translate() -> float:
         begun = time.perf_counter()
-        known = dict(zip(lines, translator(lines), strict=True))
-        times.append(time.perf_counter() - begun)
+        translator(lines)
+        return len(lines) / (time.perf_counter() - begun)
+
     if options.stops:
         stop_often(options, known)
     else:
-        measure(options, known, len(lines) / statistics.median(times))
+        measure(options, known, translate)
 
 
 if __name__ == "__main__":

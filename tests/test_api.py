@@ -107,12 +107,13 @@ def test_python_m_tolka_runs_a_command_or_says_which_there_are() -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: nowhere: there is no such model directory")
     assert run("mt-eval", "--version").stdout == f"{tolka.__version__}\n"
-    assert run("translat").stderr == "error: 'translat' is no command: type python -m tolka train, translate or eval\n"
+    known = "type python -m tolka train, translate, eval or serve"
+    assert run("translat").stderr == f"error: 'translat' is no command: {known}\n"
 
 
 def test_python_m_tolka_names_the_commands() -> None:
     done = subprocess.run([sys.executable, "-m", "tolka"], capture_output=True, text=True, check=True)
-    assert re.findall(r"^  (\S+)", done.stdout, re.MULTILINE) == ["mt-train", "mt-translate", "mt-eval"]
+    assert re.findall(r"^  (\S+)", done.stdout, re.MULTILINE) == ["mt-train", "mt-translate", "mt-eval", "mt-serve"]
 
 
 def test_help_begins_with_every_function() -> None:

@@ -11,6 +11,7 @@ from tolka.cli.common import separate_files
 from tolka.config.command_line import evaluate_config, split_recipe, train_config, translate_config, with_recipe
 from tolka.config.compose import compose_plainly
 from tolka.config.schemas import build_groups
+from tolka.config.serve_command import serve_config
 from tolka.config.sweep import plan
 from tolka.errors import TolkaError
 
@@ -23,7 +24,7 @@ OWN = ("plugins=[my_model]", "model=mean")  # of the page on plugins, whose modu
 
 
 def commands_of(page: Path) -> list[str]:
-    """Lines of the page's code blocks, and inline code, that begin with one of the three commands."""
+    """Lines of the page's code blocks, and inline code, that begin with one of the commands."""
     text = page.read_text(encoding="utf-8")
     lines = {line for block in re.findall(r"```\n(.*?)```", text, flags=re.DOTALL) for line in block.splitlines()}
     lines |= set(re.findall(r"`(mt-\w+ [^`]+)`", text))
@@ -34,7 +35,7 @@ COMMANDS = sorted({command for page in WITH_COMMANDS for command in commands_of(
 
 
 def test_commands_were_found() -> None:
-    assert {command.split()[0] for command in COMMANDS} == {"mt-train", "mt-translate", "mt-eval"}
+    assert {command.split()[0] for command in COMMANDS} == {"mt-train", "mt-translate", "mt-eval", "mt-serve"}
     assert len(COMMANDS) > 25
     for page in WITH_COMMANDS:
         assert commands_of(page) or page.name in ("python.md", "options.md", "hydra.md"), page
@@ -44,6 +45,8 @@ def configuration(program: str, arguments: Sequence[str], settings: Sequence[str
     """The configuration of a command, which ConfigError refuses."""
     if program == "mt-translate":
         return translate_config(separate_files(settings)[1])
+    if program == "mt-serve":
+        return serve_config(separate_files(settings)[1])
     if program == "mt-eval":
         return evaluate_config(settings)
     if arguments[:1] == ["import"]:  # which has two settings of its own

@@ -162,7 +162,7 @@ def build_trainer(
     about = _card_facts(config, inputs, model.parameter_count() - adapter_parameters(whole), precision)
     sources, store = describe_sources(inputs), inputs.prepared.folder.name
     facts = ModelFacts(tokenizer, sources, config.cleaning.characters, tuple(texts.validation))
-    return Trainer(
+    trainer = Trainer(
         options,
         step,
         rate,
@@ -171,8 +171,9 @@ def build_trainer(
         _validator(config, inputs, facts, whole, precision, ranks, run.log),
         Snapshots(whole, tokenizer, config.as_dict(), sources, about, run.path, store),
         callback or Callback(),
-        chosen,
     )
+    trainer.stopping.chosen = chosen
+    return trainer
 
 
 def teacher_of(config: TrainConfig, tokenizer: Tokenizer, device: torch.device) -> Seq2Seq | None:

@@ -21,16 +21,10 @@ class Stopping:
     """
 
     def __init__(
-        self,
-        config: TrainerConfig,
-        ranks: Ranks,
-        clock: Clock,
-        rate: LearningRate,
-        log: Callable[[str], None],
-        chosen: Collection[str] = (),
+        self, config: TrainerConfig, ranks: Ranks, clock: Clock, rate: LearningRate, log: Callable[[str], None]
     ) -> None:
         self._config, self._clock, self._ranks, self._rate, self._log = config, clock, ranks, rate, log
-        self.chosen = chosen
+        self.chosen: Collection[str] = ()
         self.stop_reason, self.saves = "", False
         self._stop_asked, self._save_asked = "", False
         self._agreed_seconds = 0.0

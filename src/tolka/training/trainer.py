@@ -1,6 +1,6 @@
 """The training loop: updates, validation, saving and stopping."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 
@@ -41,19 +41,18 @@ class Trainer:
         validator: Validates,
         snapshots: Snapshots,
         callback: Callback,
-        chosen: Collection[str] = (),
     ) -> None:
         """data: gives the batches of each update. validator: scores the model.
 
         snapshots: copies the model to be saved, and reads `last/`. callback: is called after updates, validations and
-        saves. chosen: see Stopping.
+        saves.
         """
         self.config, self.step, self.rate, self.data, self.run = config, step, rate, data, run
         self.validator, self._snapshots = validator, snapshots
         self._ranks = step.parallel.ranks
         self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
-        self._stopping = stopping = Stopping(config, self._ranks, self._clock, rate, run.log, chosen)
+        self.stopping = stopping = Stopping(config, self._ranks, self._clock, rate, run.log)
         self._skipped = SkippedUpdates(run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
         name = data.loader.round
@@ -79,11 +78,11 @@ class Trainer:
         During a row of skipped updates `last/` is not replaced; a resumed run repeats the row. A validation in progress
         is abandoned; a resumed run begins with it.
         """
-        self._stopping.ask_to_stop(reason)
+        self.stopping.ask_to_stop(reason)
 
     def save_soon(self) -> None:
         """Request that `last/` is saved after the current update; safe to call from a signal handler."""
-        self._stopping.ask_to_save()
+        self.stopping.ask_to_save()
 
     def fit(self, validate_start: bool = False) -> TrainState:
         """Train until the updates, the minutes or the patience are used up; leaves `best/` and `last/`.
@@ -93,7 +92,7 @@ class Trainer:
         TolkaError when training cannot recover from NaN or inf, when the text cannot be read any further, or when these
         folders could not be written.
         """
-        self._stopping.begin()
+        self.stopping.begin()
         self._clock.start(self.state.seconds)
         self._log.begin()
         self.step.objective.train()
@@ -112,18 +111,18 @@ class Trainer:
             # Where a signal interrupted the validation before this run resumed.
             with self._rolling_back():
                 self._validate_if_due()
-            while (reason := self._stopping.reason_to_stop(self.state)) is None:
+            while (reason := self.stopping.reason_to_stop(self.state)) is None:
                 self._next_update()
-                progress.total = self._stopping.last_updates(self.state)[1]
+                progress.total = self.stopping.last_updates(self.state)[1]
                 progress.set_postfix_str(self._log.on_bar, refresh=False)
                 progress.update(self.state.update - progress.n)
         # A stop is to end soon: what is left to do, a resumed run does.
-        if not self._stopping.stop_reason:
+        if not self.stopping.stop_reason:
             self._finish()
         # Asked again: a signal may have come during the last validation.
-        if self._stopping.stop_reason:
+        if self.stopping.stop_reason:
             self._save_last_if_good()
-        self.run.log(f"training ends at update {self.state.update}: {self._stopping.stop_reason or reason}")
+        self.run.log(f"training ends at update {self.state.update}: {self.stopping.stop_reason or reason}")
         return self.state
 
     def _next_update(self) -> None:
@@ -160,7 +159,7 @@ class Trainer:
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            if self.config.average and not self._stopping.stop_reason:
+            if self.config.average and not self.stopping.stop_reason:
                 with self.step.smoothed():
                     averaged = self._selection.average(self.state)
                 if averaged:
@@ -171,9 +170,9 @@ class Trainer:
     def _validate_if_due(self) -> bool:
         """Validate and save, unless that is done or a stop is requested; return whether it was due."""
         update = self.state.update
-        if update % self.config.validate_every or self.state.validated_at >= update or self._stopping.stop_reason:
+        if update % self.config.validate_every or self.state.validated_at >= update or self.stopping.stop_reason:
             return False
-        if not self._stopping.affords_validation(self.state, self._time_validation):
+        if not self.stopping.affords_validation(self.state, self._time_validation):
             return False
         self._validate_and_save()
         return True
@@ -189,7 +188,7 @@ class Trainer:
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.save_checkpoint(self.state)
-        if self._stopping.saves:
+        if self.stopping.saves:
             self._skipped.check(self.state)
             # In a row of skipped updates `last/` stays the state before it, to which training may have to return.
             if not self._skipped.spoils(self.state):
@@ -206,7 +205,7 @@ class Trainer:
         shares = self.data.shares(self.state)
         self.state.update += 1
         # Halved once for each return to `last/`: with the same rate the same updates would fail again.
-        rate = self.rate.at(self.state.update, self._stopping.share_of_minutes, self.state.plateau, self.state.warmup)
+        rate = self.rate.at(self.state.update, self.stopping.share_of_minutes, self.state.plateau, self.state.warmup)
         rate *= 0.5**self.state.returns
         result = self.step(self.state.update, rate, shares)
         window.add(result)
@@ -268,7 +267,7 @@ class Trainer:
             self._selection.save_last(self.state, saved)
         self._ranks.wait()  # the first rank alone writes what all of them may return to
         self._beginning = None
-        self._stopping.mark_saved()
+        self.stopping.mark_saved()
 
     def resume_state(self) -> ResumeState:
         """Return all that is needed besides the weights to resume from here."""
