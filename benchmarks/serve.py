@@ -93,8 +93,8 @@ async def client(address: str, known: dict[str, str], until: float, seed: int, t
                 expected = 413
             elif wild and way < 0.1:  # somebody who leaves
                 try:
-                    body = {"texts": texts, "source": source, "target": target}
-                    await asyncio.wait_for(http.post("/v1/translate", json=body), draw.random() * _SHORT)
+                    body = {"q": texts, "source": source, "target": target}
+                    await asyncio.wait_for(http.post("/translate", json=body), draw.random() * _SHORT)
                 except TimeoutError:
                     tally.statuses["left"] += 1
                 continue

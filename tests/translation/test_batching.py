@@ -152,6 +152,21 @@ def test_many_threads_get_what_one_call_gets(workers: int) -> None:
     assert [results[number] for number in range(len(TEXTS))] == expected
 
 
+def test_submitted_jobs_run_in_two_threads_where_that_is_asked_for() -> None:
+    """Two jobs that wait for each other end only if they run at the same time."""
+    both = threading.Barrier(2)
+
+    def work(jobs: Sequence[int]) -> list[int]:
+        both.wait(20)
+        return [2 * job for job in jobs]
+
+    calls = SharedCalls(work, lambda job: 1, 1, 0.0, at_once=2)
+    futures = [calls.submit(number) for number in (1, 2)]
+    assert [future.result(30) for future in futures] == [2, 4]
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(calls.call, (3, 4))) == [6, 8]
+
+
 def test_fifty_tasks_are_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tolka.translation.translator._WAIT_SECONDS", 1.0)  # for a busy machine
     made = translator(tokens=100_000)

@@ -31,6 +31,11 @@ class Engine(ABC):
         """Number of threads on a CPU; 0 on another device, which computes one batch at a time."""
 
     @property
+    def calls_at_once(self) -> int:
+        """How many calls of `translate` are worth computing at the same time."""
+        return 1
+
+    @property
     def gpu_memory(self) -> int:
         """Bytes of memory of the GPU that it computes on, a common size where that is not known; 0 on a CPU."""
         return 0 if self.cpu_threads else 16 * 2**30

@@ -5,7 +5,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Generic, TypeVar
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -20,18 +21,24 @@ class SharedCalls(Generic[J, R]):
     """
 
     def __init__(
-        self, work: Callable[[Sequence[J]], list[R]], size: Callable[[J], int], most: int, wait_seconds: float
+        self,
+        work: Callable[[Sequence[J]], list[R]],
+        size: Callable[[J], int],
+        most: int,
+        wait_seconds: float,
+        at_once: int = 1,
     ) -> None:
         """work: returns a result for each job. size: returns that of a job. most: ceiling on the sizes together.
 
-        wait_seconds: how long a submitted job waits for others. A job of more than `most` runs by itself.
+        wait_seconds: how long a submitted job waits for others. at_once: threads that run submitted jobs; of more than
+        one, calls wait for nobody. A job of more than `most` runs by itself.
         """
         self._work, self._size, self._most, self._wait_seconds = work, size, most, wait_seconds
         self._lock = threading.Lock()  # of what follows
         self._waiting: deque[tuple[J, Future[R]]] = deque()
-        self._has_thread = False  # which runs submitted jobs
+        self._threads, self._at_once = 0, at_once  # that run submitted jobs
         # While jobs run. A job may call another one in the same thread: a callback may translate.
-        self._running = threading.RLock()
+        self._running: AbstractContextManager[Any] = threading.RLock() if at_once == 1 else nullcontext()
 
     def call(self, job: J) -> R:
         """Return the result of a job, run alone or with those of other threads; raise its own error."""
@@ -42,8 +49,8 @@ class SharedCalls(Generic[J, R]):
         with self._lock:
             self._waiting.append((job, future))
         with self._running:
-            while not future.done():
-                self._run(self._next_batch())
+            while not future.done() and (batch := self._next_batch()):
+                self._run(batch)
         return future.result()
 
     def submit(self, job: J) -> Future[R]:
@@ -53,11 +60,11 @@ class SharedCalls(Generic[J, R]):
         """
         future = Future[R]()
         with self._lock:
-            if not self._has_thread:
+            if self._threads < self._at_once:
                 # Not a daemon: the interpreter waits for it at its end, so that no future is left without a result.
                 thread = threading.Thread(target=self._run_waiting, name="translating", daemon=False)
                 thread.start()
-                self._has_thread = True
+                self._threads += 1
             self._waiting.append((job, future))
         return future
 
@@ -69,7 +76,7 @@ class SharedCalls(Generic[J, R]):
                 self._run(self._next_batch())
             with self._lock:
                 if not self._waiting:
-                    self._has_thread = False  # under the lock: a later job starts a thread of its own
+                    self._threads -= 1  # under the lock: a later job starts a thread of its own
                     return
 
     def _next_batch(self) -> list[tuple[J, Future[R]]]:

@@ -89,7 +89,9 @@ class Translator(Generic[E]):
         self._decoder = BatchDecoder(engine, self.tokenizer, decoding.batch_tokens(engine.gpu_memory), say)
         self.window = decoding.window_lines(on_gpu=engine.gpu_memory > 0)
         self._terminologies: list[Terminology] = []
-        self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MAX_SHARED, _WAIT_SECONDS)
+        self._calls = SharedCalls(
+            self._translate, lambda call: len(call.texts), _MAX_SHARED, _WAIT_SECONDS, engine.calls_at_once
+        )
 
     @staticmethod
     def of(
