@@ -11,8 +11,8 @@ from tolka.cli.common import separate_files
 from tolka.config.command_line import evaluate_config, split_recipe, train_config, translate_config, with_recipe
 from tolka.config.compose import compose_plainly
 from tolka.config.schemas import build_groups
-from tolka.config.serve_command import serve_config
 from tolka.config.sweep import plan
+from tolka.config.translate_command import serve_config
 from tolka.errors import TolkaError
 
 ROOT = Path(__file__).parents[2]

@@ -37,6 +37,7 @@ from tolka.models.rnn import RnnConfig
 from tolka.models.transformer.config import TransformerConfig
 from tolka.search.options import GreedyConfig
 from tolka.text.direction import Direction
+from tolka.text.languages import english_name
 from tolka.tokenizer.sentencepiece_model import processor_of
 from tolka.tokenizer.special_tokens import EOS
 from tolka.translation.opening import open_model
@@ -95,7 +96,7 @@ def test_what_is_in_a_package(made: Path, tmp_path: Path) -> None:
     assert files == ["README.md", "metadata.json", "minisbd/splitter.onnx", *model, "sentencepiece.model"]
     facts = json.loads((folder / "metadata.json").read_text())
     assert (facts["from_code"], facts["to_code"], facts["target_prefix"]) == ("xa", "xb", "")
-    assert [argos._name(code) for code in ("xa", "ko", "el")] == ["xa", "Korean", "Modern Greek (1453-)"]
+    assert [facts["from_name"], *map(english_name, ("ko", "el", "gem"))] == ["xa", "Korean", "Greek", "gem"]
     card = (folder / "README.md").read_text()
     assert "Argos Translate, in float32" in card
     assert "mt-translate THIS_FOLDER" not in card

@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 from made_server import EN_DE, application, client
+from starlette.exceptions import HTTPException
+from starlette.testclient import TestClient
 
-from tolka.serve.guard import Capacity, Guard, RefusedError
+from tolka.search.options import BeamConfig
+from tolka.serve.guard import Guard
 from tolka.serve.metrics import Metrics
 from tolka.serve.options import LimitsConfig
+from tolka.serve.service import Service
 
 
 class Connection:
@@ -115,7 +119,7 @@ def test_texts_of_whoever_leaves_are_not_translated() -> None:
 
     asyncio.run(run())
     assert given == [1]
-    assert made.service.capacity.waiting == 0
+    assert made.service.waiting == 0
 
 
 @pytest.mark.parametrize(
@@ -168,9 +172,12 @@ def test_all_bodies_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
         ({"host": "evil.example:5000"}, ("localhost",), 403),  # a name that an attacker lets point here
         ({"host": "evil.example:5000"}, (), 200),
         ({"host": "[::1]:5000"}, ("::1",), 200),
+        ({"host": "LocalHost"}, ("localhost",), 200),
+        ({"host": "[:5000"}, ("localhost",), 403),
         ({"host": "localhost:5000", "origin": "http://localhost:5000"}, (), 200),
         ({"host": "localhost:5000", "origin": "https://evil.example"}, (), 403),
         ({"host": "localhost:5000", "origin": "null"}, (), 403),
+        ({"host": "localhost:5000", "origin": "http://["}, (), 403),
     ],
 )
 def test_pages_of_other_sites_are_refused(headers: dict[str, str], names: tuple[str, ...], status: int) -> None:
@@ -183,16 +190,21 @@ def test_pages_of_other_sites_are_refused(headers: dict[str, str], names: tuple[
 
 
 def test_what_waits_has_a_limit_and_an_estimate() -> None:
-    capacity = Capacity(10)
-    with capacity.reserved(50):  # one request is taken however large it is: limits.characters is its limit
-        with pytest.raises(RefusedError, match=r"limits\.waiting") as refused, capacity.reserved(1):
-            pass
-        assert refused.value.status == 503
-        assert refused.value.retry_after >= 1
-        assert capacity.waiting == 50
-    with capacity.reserved(10):
-        pass
-    assert capacity.waiting == 0
+    service = Service(LimitsConfig(waiting=10), Metrics())
+
+    async def run() -> None:
+        # One request is taken however large it is: limits.characters is its limit. Each text counts one more.
+        async with service.admitted(["x" * 49], BeamConfig()):
+            with pytest.raises(HTTPException, match=r"limits\.waiting") as refused:
+                await service.admitted([""], BeamConfig()).__aenter__()
+            assert refused.value.status_code == 503
+            assert int((refused.value.headers or {})["Retry-After"]) >= 1
+            assert service.waiting == 50
+        async with service.admitted(["x" * 9], BeamConfig()):
+            assert service.waiting == 10
+        assert service.waiting == 0
+
+    asyncio.run(run())
 
 
 def test_what_takes_too_long_gets_a_time_and_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,8 +228,27 @@ def test_an_unforeseen_error_is_answered_without_its_words(monkeypatch: pytest.M
         raise ZeroDivisionError("secret path")
 
     monkeypatch.setattr(type(made.models.models[0].translator), "translate_async", fail)
-    answer = client(made).post("/translate", json={"q": "fish", "source": "en", "target": "de"})
+    app = made.guarded([])
+    answer = TestClient(app, raise_server_exceptions=False).post(
+        "/translate", json={"q": "fish", "source": "en", "target": "de"}
+    )
     assert (answer.status_code, "secret" in answer.text) == (500, False)
+    assert 'tolka_requests_total{path="/translate",status="500"} 1' in made.metrics.exposition({})
+    assert app._reading == 0
+
+
+def test_whoever_leaves_in_the_midst_of_a_body_is_no_failure_of_the_server() -> None:
+    made = application([EN_DE])
+
+    async def run() -> None:
+        connection, app = Connection(body(b'{"q"', more=True)), made.guarded([])
+        connection.is_gone.set()
+        kind = {"content-type": "application/json"}
+        await asyncio.wait_for(app(scope(**kind), connection.receive, connection.send), 5)
+        assert (connection.answers, app._reading) == ([], 0)
+
+    asyncio.run(run())
+    assert 'tolka_requests_total{path="/translate",status="499"} 1' in made.metrics.exposition({})
 
 
 def test_every_answer_belongs_to_its_request() -> None:

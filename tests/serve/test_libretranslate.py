@@ -98,12 +98,24 @@ def test_curators_requests_are_answered_in_its_form() -> None:
         ({**ASKED, "alternatives": "many"}, 400, "request.alternatives"),
         ({**ASKED, "q": "a" * 200_000}, 413, "limits.characters"),
         ({**ASKED, "q": "\ud800"}, 409, "half a character"),
+        ({**ASKED, "q": "\ud800", "format": "html"}, 409, "half a character"),
     ],
 )
 def test_what_is_wrong_is_said_in_the_field_error(body: dict[str, object], status: int, words: str) -> None:
     answer = client().post("/translate", content=json.dumps(body), headers={"content-type": "application/json"})
     assert answer.status_code == status
     assert words in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "key"), [("/translate", "q"), ("/detect", "q"), ("/suggest", "s"), ("/v1/sentences", "text")]
+)
+def test_half_a_character_is_refused_everywhere(path: str, key: str, tmp_path: Path) -> None:
+    made = client(suggestions=Suggestions(tmp_path / "kept.tsv", ["en", "de"]))
+    fields = {**ASKED, "s": "x"} if path == "/suggest" else {"source": "en", "target": "de"}
+    content = json.dumps({**fields, key: "\ud800"})
+    answer = made.post(path, content=content, headers={"content-type": "application/json"})
+    assert (answer.status_code, "half a character" in answer.json()["error"]) == (409, True)
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,14 @@ def test_a_document_is_translated_and_removed() -> None:
     assert made.post("/v1/documents", data=form).status_code == 400
 
 
+def test_a_document_may_have_a_long_name() -> None:
+    """One of 300 bytes, of which file systems take 255."""
+    made, form = client(), {"source": "en", "target": "de"}
+    answer = made.post("/translate_file", data=form, files={"file": (f"{'새' * 100}.txt", b"fish\n")})
+    assert made.get(answer.json()["translatedFileUrl"]).content == b"fish\n"
+    assert made.post("/v1/documents", data=form, files={"file": ("..", b"fish\n")}).status_code == 409
+
+
 def test_a_broken_document_is_said_to_be_so() -> None:
     form = {"source": "en", "target": "de"}
     answer = client().post("/translate_file", data=form, files={"file": ("a.docx", b"no zip")})

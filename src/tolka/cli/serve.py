@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> int:
         raise ConfigError("mt-serve needs a model: mt-serve runs/sample")
     models = [models_of(str(name)) for name in names]
 
-    from tolka.config.serve_command import serve_config
+    from tolka.config.translate_command import serve_config
 
     config, limits = serve_config(settings, say)
     try:

@@ -29,6 +29,7 @@ from tolka.system.atomic import whole_file
 from tolka.system.progress import Say, silent
 from tolka.text.abbreviations import spelt_abbreviations
 from tolka.text.direction import Direction
+from tolka.text.languages import english_name
 from tolka.text.scripts import check_code, plain_code
 from tolka.tokenizer.character_rules import with_rules
 from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
@@ -161,7 +162,7 @@ def _write_package(saved: SavedModel, exported: Path, folder: Path, direction: D
         proto.pieces.add(piece=tag, type=proto.SentencePiece.CONTROL)
     (folder / "sentencepiece.model").write_bytes(proto.SerializeToString())
     source, target = map(plain_code, direction)
-    facts = {"from_code": source, "from_name": _name(source), "to_code": target, "to_name": _name(target)}
+    facts = {"from_code": source, "from_name": english_name(source), "to_code": target, "to_name": english_name(target)}
     facts |= {"package_version": _VERSION, "argos_version": "1.0", "target_prefix": "".join(prefix)}
     (folder / "metadata.json").write_text(json.dumps(facts), encoding="utf-8")
     (folder / "minisbd").mkdir()
@@ -177,12 +178,3 @@ def _splitter(language: str) -> bytes:
     assert len(listed) <= LEXICON_SIZE, "longer than its place in the file"
     content = Path(__file__).with_name("argos_splitter.onnx").read_bytes()
     return content.replace(b" " * LEXICON_SIZE, listed.ljust(LEXICON_SIZE))
-
-
-def _name(code: str) -> str:
-    """Return the English name of a language; the code itself if it is in no registry."""
-    from langcodes import registry_parser
-
-    parse: Any = registry_parser.parse_registry
-    names = (each["Description"][0] for each in parse() if each["Type"] == "language" and each["Subtag"] == code)
-    return str(next(names, code))

@@ -29,6 +29,11 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
     # Not OmegaConf's structured configs: they convert texts to numbers and booleans, and read $ and ??? in a text.
     hints = typing.get_type_hints(cls)
     known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    return cls(**converted(known, values, where))
+
+
+def converted(known: Mapping[str, Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return plain values with the types that are known of their names; errors as `build`."""
     # In one message, so that a file with three mistakes is not read four times.
     complaints, left = list[str](), dict[str, Any]()
     for key, value in values.items():
@@ -40,7 +45,7 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
             left[key] = _convert(value, known[key])
     if complaints:
         raise ConfigError(in_one_line(complaints), complaints)
-    return cls(**left)
+    return left
 
 
 def _convert(value: Any, kind: Any) -> Any:

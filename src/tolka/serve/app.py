@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import Future
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,30 +17,23 @@ from starlette.routing import Route
 from tolka.errors import CheckpointError, TolkaError
 from tolka.formats.html.page import join_server_page
 from tolka.serve.documents import Documents, document_endings
-from tolka.serve.guard import Guard, RefusedError, check_token
+from tolka.serve.guard import Guard, check_token, refused
 from tolka.serve.metrics import Metrics
-from tolka.serve.models import ServedModels, language_name, shown_code
+from tolka.serve.models import ServedModels, shown_code
 from tolka.serve.options import LimitsConfig
-from tolka.serve.requests import (
-    CuratorRequest,
-    DetectRequest,
-    LibreRequest,
-    SentencesRequest,
-    SuggestRequest,
-    TranslateRequest,
-    parse,
-    read_fields,
-)
+from tolka.serve.requests import arguments_of, read_fields
 from tolka.serve.service import Service, split_text
 from tolka.serve.suggestions import Suggestions
 from tolka.system.memory import resident_memory_bytes
 from tolka.system.package_data import table_beside
 from tolka.system.progress import Say
+from tolka.text.languages import english_name
 from tolka.translation.request import Request
 from tolka.version import __version__
 
 Fields = dict[str, Any]
-_AUTO = "auto"
+Answer = Callable[..., Awaitable[Any]]
+_NONE: Any = ()  # of a list or an object that a request leaves out
 
 
 class Application:
@@ -55,170 +49,175 @@ class Application:
 
     def guarded(self, names: Collection[str]) -> Guard:
         """Return the ASGI application. names: see `Guard`."""
-        posts = {
+        answers: dict[str, Answer] = {
             "/translate": self._translate,
             "/detect": self._detect,
             "/suggest": self._suggest,
-            "/translate_file": self._translate_file,
             "/v1/translate": self._translate_in_detail,
             "/v1/sentences": self._sentences,
-            "/v1/documents": self._add_document,
         }
-        gets = {
-            "/": self._page,
-            "/languages": self._languages,
-            "/frontend/settings": self._frontend_settings,
-            "/health": self._health,
-            "/metrics": self._metrics,
-            "/openapi.json": self._openapi,
-        }
-        routes = [Route(path, self._with_fields(answer), methods=["POST"]) for path, answer in posts.items()]
-        routes += [Route(path, answer, methods=["GET"]) for path, answer in gets.items()]
-        routes.append(Route("/v1/documents/{key}/file", self._document_file, methods=["GET"], name="file"))
-        routes.append(Route("/v1/documents/{key}", self._document, methods=["GET", "DELETE"]))
-        handlers = dict.fromkeys((TolkaError, RefusedError, HTTPException, Exception), _answer_error)
-        app = Starlette(routes=routes, exception_handlers=handlers)
-        return Guard(app, self.service.limits, names, self.metrics)
+        routes = [Route(path, partial(self._post, answer), methods=["POST"]) for path, answer in answers.items()]
+        routes += [
+            Route("/translate_file", self._translate_file, methods=["POST"]),
+            Route("/v1/documents", self._add_document, methods=["POST"]),
+            Route("/v1/documents/{key}", self._document, methods=["GET", "DELETE"]),
+            Route("/v1/documents/{key}/file", self._document_file, name="file"),
+            Route("/", self._page),
+            Route("/languages", lambda request: JSONResponse(self.models.languages())),
+            Route("/frontend/settings", self._frontend_settings),
+            Route("/health", lambda request: JSONResponse({"status": "ok"})),
+            Route("/metrics", self._metrics),
+            Route("/openapi.json", lambda request: JSONResponse(openapi(self.models, self.service.limits))),
+        ]
+        handlers = dict.fromkeys((TolkaError, HTTPException, Exception), _answer_error)
+        return Guard(Starlette(routes=routes, exception_handlers=handlers), self.service.limits, names, self.metrics)
 
-    def _with_fields(
-        self, answer: Callable[[HttpRequest, Fields], Awaitable[Any]]
-    ) -> Callable[[HttpRequest], Awaitable[Response]]:
-        """Return an endpoint that reads the fields of a request and checks its token."""
+    async def _post(self, answer: Answer, request: HttpRequest) -> Response:
+        return JSONResponse(await self._answered(request, answer))
 
-        async def endpoint(request: HttpRequest) -> Response:
-            try:
-                fields = await read_fields(request)
-                check_token(self._token, request.headers, fields)
-                return JSONResponse(await answer(request, fields))
-            finally:
-                await request.close()  # the file of a form
-
-        return endpoint
+    async def _answered(self, request: HttpRequest, answer: Answer) -> Any:
+        """Return what a function answers to the fields of a request, which are its arguments; check the token."""
+        try:
+            fields = await read_fields(request)
+            check_token(self._token, request.headers, fields)
+            if answer == self._translate and "texts" in fields:
+                answer = self._translate_for_curator
+            # Some clients of LibreTranslate send fields of their own.
+            is_strict = request.url.path in ("/v1/translate", "/v1/sentences")
+            return await answer(**arguments_of(answer, fields, is_strict))
+        finally:
+            await request.close()  # the file of a form
 
     # ---- As LibreTranslate and NeMo Curator have it ----
 
-    async def _translate(self, request: HttpRequest, fields: Fields) -> Fields:
-        if "texts" in fields:
-            asked = parse(CuratorRequest, fields)
-            translator = self.models.translator(asked.src_lang, asked.tgt_lang)
-            found = await self.service.translate_lines(translator, asked.texts)
-            return {"translations": [texts[0] for texts in found]}
-        libre = parse(LibreRequest, fields)
-        if libre.format not in ("text", "html") or not 0 <= libre.alternatives < self.service.limits.hypotheses:
+    async def _translate(
+        self, q: str | list[str], source: str, target: str, format: str = "text", alternatives: int = 0
+    ) -> Fields:
+        if format not in ("text", "html") or not 0 <= alternatives < self.service.limits.hypotheses:
             most = self.service.limits.hypotheses - 1
-            raise RefusedError(400, f"format is text or html, and alternatives 0 to {most} (limits.hypotheses)")
-        texts = libre.q if isinstance(libre.q, list) else [libre.q]
-        detected = await self._detected(texts, libre) if libre.source == _AUTO else []
-        sources = [each["language"] for each in detected] or [libre.source] * len(texts)
-        results: list[list[str]] = [[] for _ in texts]
-        for source in dict.fromkeys(sources):
-            rows = [row for row, each in enumerate(sources) if each == source]
-            translator, own = self.models.translator(source, libre.target), [texts[row] for row in rows]
-            if libre.format == "html":
+            raise HTTPException(400, f"format is text or html, and alternatives 0 to {most} (limits.hypotheses)")
+        models = self.models  # which may be replaced meanwhile
+        texts, detected = q if isinstance(q, list) else [q], list[Fields]()
+        if source == "auto":
+            detected = await asyncio.to_thread(lambda: [models.detect(text, target)[0] for text in texts])
+        sources = [each["language"] for each in detected] or [source] * len(texts)
+        results: dict[int, list[str]] = {}
+        for code in dict.fromkeys(sources):
+            rows = [row for row, each in enumerate(sources) if each == code]
+            translator, own = models.translator(code, target), [texts[row] for row in rows]
+            if format == "html":
                 found = [[text] for text in await self.service.translate_html(translator, own)]
             else:
-                found = await self.service.translate_lines(translator, own, libre.alternatives)
-            for row, each in zip(rows, found, strict=True):
-                results[row] = each
-        answer: Fields = {"translatedText": [each[0] for each in results]}
-        if libre.alternatives:
-            answer["alternatives"] = [each[1:] for each in results]
+                found = await self.service.translate_lines(translator, own, alternatives)
+            results |= zip(rows, found, strict=True)
+        in_order = [results[row] for row in range(len(texts))]
+        answer: Fields = {"translatedText": [each[0] for each in in_order]}
+        if alternatives:
+            answer["alternatives"] = [each[1:] for each in in_order]
         if detected:
             answer["detectedLanguage"] = detected
-        return answer if isinstance(libre.q, list) else {key: value[0] for key, value in answer.items()}
+        return answer if isinstance(q, list) else {key: value[0] for key, value in answer.items()}
 
-    async def _detected(self, texts: list[str], libre: LibreRequest) -> list[Fields]:
-        found = await asyncio.to_thread(lambda: [self.models.detect(text, libre.target)[0] for text in texts])
-        return [{"language": code, "confidence": round(100 * share, 1)} for code, share in found]
+    async def _translate_for_curator(self, texts: list[str], src_lang: str, tgt_lang: str) -> Fields:
+        found = await self.service.translate_lines(self.models.translator(src_lang, tgt_lang), texts)
+        return {"translations": [each[0] for each in found]}
 
-    async def _detect(self, request: HttpRequest, fields: Fields) -> list[Fields]:
-        found = await asyncio.to_thread(self.models.detect, parse(DetectRequest, fields).q)
-        return [{"language": code, "confidence": round(100 * share, 1)} for code, share in found]
+    async def _detect(self, q: str) -> list[Fields]:
+        return await asyncio.to_thread(self.models.detect, q)
 
-    async def _suggest(self, request: HttpRequest, fields: Fields) -> Fields:
-        asked = parse(SuggestRequest, fields)
+    async def _suggest(self, q: str, s: str, source: str, target: str, translation: str = "") -> Fields:
         if self._suggestions is None:
-            raise RefusedError(403, "this server keeps no corrections: mt-serve --suggestions FILE does")
-        if not asked.q.strip() or not asked.s.strip() or len(asked.q + asked.s) > self.service.limits.characters:
-            raise RefusedError(409, "q and s are a text and its translation, and neither is blank nor too long")
-        direction = self.models.translator(asked.source, asked.target).direction
-        self._suggestions.add(direction, asked.q, asked.s, asked.translation)
+            raise HTTPException(403, "this server keeps no corrections: mt-serve --suggestions FILE does")
+        if not q.strip() or not s.strip() or len(q + s) > self.service.limits.characters:
+            raise HTTPException(409, "q and s are a text and its translation, and neither is blank nor too long")
+        self._suggestions.add(self.models.translator(source, target).direction, q, s, translation)
         return {"success": True}
 
-    async def _translate_file(self, request: HttpRequest, fields: Fields) -> Fields:
-        key, future = self._submitted(fields)
+    async def _translate_file(self, request: HttpRequest) -> Response:
+        key, future = await self._answered(request, self._submitted)
         try:
             await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             self.documents.remove(key)
             raise
         if error := self.documents.find(key).error:
-            raise RefusedError(400, error)
-        return {"translatedFileUrl": str(request.url_for("file", key=key))}
+            raise HTTPException(400, error)
+        return JSONResponse({"translatedFileUrl": str(request.url_for("file", key=key))})
 
-    async def _languages(self, request: HttpRequest) -> Response:
-        return JSONResponse(self.models.languages())
-
-    async def _frontend_settings(self, request: HttpRequest) -> Response:
-        source, target = map(shown_code, self.models.models[0].directions[0])
-        sides = {"source": source, "target": target}
-        return JSONResponse(
-            {
-                "apiKeys": bool(self._token),
-                "keyRequired": bool(self._token),
-                "charLimit": self.service.limits.characters,
-                "frontendTimeout": 500,
-                "language": {side: {"code": code, "name": language_name(code)} for side, code in sides.items()},
-                "suggestions": self._suggestions is not None,
-                "filesTranslation": True,
-                "supportedFilesFormat": document_endings(),
-            }
-        )
+    def _frontend_settings(self, request: HttpRequest) -> Response:
+        sides = zip(("source", "target"), map(shown_code, self.models.models[0].directions[0]), strict=True)
+        values = {
+            "apiKeys": bool(self._token),
+            "keyRequired": bool(self._token),
+            "charLimit": self.service.limits.characters,
+            "frontendTimeout": 500,
+            "language": {side: {"code": code, "name": english_name(code)} for side, code in sides},
+            "suggestions": self._suggestions is not None,
+            "filesTranslation": True,
+            "supportedFilesFormat": document_endings(),
+        }
+        return JSONResponse(values)
 
     # ---- Our own ----
 
-    async def _translate_in_detail(self, request: HttpRequest, fields: Fields) -> Fields:
-        asked = parse(TranslateRequest, fields)
-        translator = self.models.translator(asked.source, asked.target, asked.model)
-        wishes = Request(asked.search or None, None, asked.glossary or None, asked.banned or None, asked.prefixes)
-        if asked.prefixes and len(asked.prefixes) != len(asked.texts):
-            raise RefusedError(409, f"request.prefixes are {len(asked.prefixes)} for {len(asked.texts)} texts")
-        values = await self.service.translate_in_detail(translator, asked.texts, wishes, asked.details, asked.attention)
+    async def _translate_in_detail(
+        self,
+        texts: list[str],
+        source: str,
+        target: str,
+        model: str = "",
+        search: dict[str, Any] = _NONE,
+        glossary: dict[str, str | list[str]] = _NONE,
+        banned: list[str] = _NONE,
+        prefixes: list[str] = _NONE,
+        details: bool = True,
+        attention: bool = False,
+    ) -> Fields:
+        """Answer POST /v1/translate. search, glossary, banned, prefixes: as `tolka.Request` takes them.
+
+        details: whether scores of tokens, word alignments, an estimate of the quality and flags are wanted, and not the
+        texts with their scores alone. attention: whether the weights between subwords are.
+        """
+        translator = self.models.translator(source, target, model)
+        request = Request(search or None, None, glossary or None, banned or None, prefixes)
+        if prefixes and len(prefixes) != len(texts):
+            raise HTTPException(409, f"request.prefixes are {len(prefixes)} for {len(texts)} texts")
+        values = await self.service.translate_in_detail(translator, texts, request, details, attention)
         return {"translations": values, "source": translator.direction.source, "target": translator.direction.target}
 
-    async def _sentences(self, request: HttpRequest, fields: Fields) -> Fields:
-        asked = parse(SentencesRequest, fields)
-        translator = self.models.translator(asked.source, asked.target, asked.model)
-        async with self.service.admitted([asked.text], translator.request.search):
-            return await asyncio.to_thread(split_text, translator, asked.text)
+    async def _sentences(self, text: str, source: str, target: str, model: str = "") -> Fields:
+        translator = self.models.translator(source, target, model)
+        async with self.service.admitted([text], translator.request.search):
+            return await asyncio.to_thread(split_text, translator, text)
 
-    async def _add_document(self, request: HttpRequest, fields: Fields) -> Fields:
-        return {"id": self._submitted(fields)[0]}
-
-    def _submitted(self, fields: Fields) -> tuple[str, "Future[None]"]:
-        file = fields.get("file")
+    async def _submitted(
+        self, file: UploadFile | str = "", source: str = "", target: str = "", model: str = ""
+    ) -> tuple[str, "Future[None]"]:
         if not isinstance(file, UploadFile):
-            raise RefusedError(400, "the form has no file: send it as multipart/form-data, in the field `file`")
-        source, target = str(fields.get("source", "")), str(fields.get("target", ""))
-        translator = self.models.translator(source, target, str(fields.get("model", "")))
-        return self.documents.submit(file.filename or "", file.file, translator)
+            raise HTTPException(400, "the form has no file: send it as multipart/form-data, in the field `file`")
+        return self.documents.submit(file.filename or "", file.file, self.models.translator(source, target, model))
+
+    async def _add_document(self, request: HttpRequest) -> Response:
+        key, _ = await self._answered(request, self._submitted)
+        return JSONResponse({"id": key})
 
     async def _document(self, request: HttpRequest) -> Response:
-        document = self.documents.find(request.path_params["key"])
+        key = request.path_params["key"]
+        document = self.documents.find(key)
         if request.method == "DELETE":
-            self.documents.remove(request.path_params["key"])
+            self.documents.remove(key)
             return Response(status_code=204)
         return JSONResponse(document.values())
 
     async def _document_file(self, request: HttpRequest) -> Response:
-        kept = self.documents.find(request.path_params["key"])
-        if kept.report is None:
-            raise RefusedError(409, "the document is not translated yet")
-        return FileResponse(kept.output, filename=kept.path.name)
+        document = self.documents.find(request.path_params["key"])
+        if document.report is None:
+            raise HTTPException(409, "the document is not translated yet")
+        return FileResponse(document.output, filename=document.path.name)
 
     # ---- About the server ----
 
-    async def _page(self, request: HttpRequest) -> Response:
+    def _page(self, request: HttpRequest) -> Response:
         models = [
             {
                 "title": each.name,
@@ -238,32 +237,23 @@ class Application:
         headers = {"Content-Security-Policy": "frame-ancestors 'none'", "Referrer-Policy": "no-referrer"}
         return HTMLResponse(join_server_page(models, abilities), headers=headers)
 
-    async def _health(self, request: HttpRequest) -> Response:
-        return JSONResponse({"status": "ok"})
-
     async def _metrics(self, request: HttpRequest) -> Response:
         check_token(self._token, request.headers, {**request.query_params})
         gauges = {
-            "tolka_waiting_characters": self.service.capacity.waiting,
+            "tolka_waiting_characters": self.service.waiting,
             "tolka_models": len(self.models.models),
             "process_resident_memory_bytes": resident_memory_bytes(),
         }
         return PlainTextResponse(self.metrics.exposition(gauges), media_type="text/plain; version=0.0.4")
 
-    async def _openapi(self, request: HttpRequest) -> Response:
-        return JSONResponse(openapi(self.models, self.service.limits))
-
 
 async def _answer_error(request: HttpRequest, error: Exception) -> Response:
     """Return the answer to a request that failed."""
-    if isinstance(error, HTTPException):  # no such address or method, a damaged form
-        refused = RefusedError(error.status_code, error.detail)
-        return refused.response(error.headers)
-    if isinstance(error, RefusedError):
-        return error.response()
     if isinstance(error, TolkaError):  # what the model cannot do
-        return RefusedError(500 if isinstance(error, CheckpointError) else 409, str(error)).response()
-    return RefusedError(500, "the server has failed here: its log says why").response()
+        error = HTTPException(500 if isinstance(error, CheckpointError) else 409, str(error))
+    if not isinstance(error, HTTPException):
+        error = HTTPException(500, "the server has failed here: its log says why")
+    return refused(error)
 
 
 def openapi(models: ServedModels, limits: LimitsConfig) -> dict[str, Any]:

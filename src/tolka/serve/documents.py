@@ -10,13 +10,14 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any, BinaryIO
 
-from tolka.documents.base import DOCUMENTS, Document, LineFile
+from starlette.exceptions import HTTPException
+
+from tolka.documents.base import DOCUMENTS, Document, InputFile, LineFile
 from tolka.errors import StoppedError, TolkaError
 from tolka.jobs.document_texts import TextTranslation
 from tolka.jobs.documents import DocumentReport, windows
 from tolka.jobs.inputs import kind_of_ending
 from tolka.jobs.notes import UnusualLines
-from tolka.serve.guard import RefusedError
 from tolka.system.progress import Say
 from tolka.text.direction import Direction
 from tolka.text.scripts import language_tag
@@ -39,7 +40,7 @@ def translate_document(
 
     is_left: whether nobody wants it any more, which raises StoppedError. tick: receives each batch's share of texts.
     """
-    report = DocumentReport(document.path, None)
+    report = DocumentReport(Path(document.path.name), None)
     texts = TextTranslation(translator, {}, UnusualLines(translator.direction, unit="text"))
     document.direction = Direction(*map(language_tag, translator.direction))
     for window in windows(document.texts(), _WINDOW):
@@ -71,19 +72,14 @@ class KeptDocument:
         """Return how far it is, and once it is finished what became of its texts."""
         state = "failed" if self.error else "done" if self.report else "translating" if self.total else "waiting"
         share = 1.0 if self.report else min(1.0, self.done / max(1, self.total))
-        return {
-            "name": self.path.name,
-            "state": state,
-            "share": round(share, 3),
-            **({"error": self.error} if self.error else {}),
-            **({"report": self._report_values(self.report)} if self.report else {}),
-        }
-
-    def _report_values(self, report: DocumentReport) -> dict[str, Any]:
-        """Return a report without the folder of this server, which is nobody's business."""
-        folder, values = f"{self.path.parent}/", report.values()
-        check = [{**each, "where": each["where"].replace(folder, "")} for each in values["check"]]
-        return {**values, "input": self.path.name, "check": check}
+        values: dict[str, Any] = {"name": self.path.name, "state": state, "share": round(share, 3)}
+        if self.error:
+            values["error"] = self.error
+        if self.report:  # without the folder of this server, which is nobody's business
+            folder, values["report"] = f"{self.path.parent}/", self.report.values()
+            check = [{**each, "where": each["where"].replace(folder, "")} for each in self.report.to_check]
+            values["report"]["check"] = check
+        return values
 
 
 class Documents:
@@ -95,30 +91,31 @@ class Documents:
         self._thread = ThreadPoolExecutor(1, "documents")
 
     def submit(self, name: str, content: BinaryIO, translator: Translator[Any]) -> tuple[str, "Future[None]"]:
-        """Begin to translate a document; return its key and what ends with it. RefusedError for an unknown kind."""
+        """Begin to translate a document; return its key and what ends with it. HTTPException for an unknown kind."""
         self._remove_old()
-        name = Path(name.replace("\\", "/")).name.replace("\0", "")[-100:]
-        kind = kind_of_ending(Path(name), has_column=False)
-        document_kind = kind.document if kind and issubclass(kind, LineFile) else kind
-        if document_kind is None or not issubclass(document_kind, Document):
+        name = Path(name.replace("\\", "/")).name.replace("\0", "")
+        name = name.encode(errors="ignore")[-200:].decode(errors="ignore")  # file systems have names of 255 bytes
+        kind = _document_kind(kind_of_ending(Path(name), has_column=False))
+        if kind is None:
             known = " ".join(document_endings())
-            raise RefusedError(409, f"'{name:.60}' is no kind of document that is translated; these are: {known}")
+            raise HTTPException(409, f"'{name:.60}' is no kind of document that is translated; these are: {known}")
         if len(self._documents) >= _MOST_KEPT:
-            raise RefusedError(503, f"{_MOST_KEPT} documents are kept or wait already", retry_after=60)
+            raise HTTPException(503, f"{_MOST_KEPT} documents are kept or wait already", {"Retry-After": "60"})
         key = secrets.token_urlsafe(16)
         folder = self._folder / key
         folder.mkdir()
-        document = self._documents[key] = KeptDocument(folder / name, folder / f"translated-{name}")
+        document = KeptDocument(folder / name, folder / "translated")
         with document.path.open("wb") as stream:
             shutil.copyfileobj(content, stream)
-        return key, self._thread.submit(self._translate, document, document_kind(document.path), translator)
+        self._documents[key] = document
+        return key, self._thread.submit(self._translate, document, kind(document.path), translator)
 
     def find(self, key: str) -> KeptDocument:
-        """Return a document; RefusedError if there is none, or no more."""
+        """Return a document; HTTPException if there is none, or no more."""
         self._remove_old()
-        if key not in self._documents:
-            raise RefusedError(404, "there is no such document: translations are kept for an hour")
-        return self._documents[key]
+        if document := self._documents.get(key):
+            return document
+        raise HTTPException(404, "there is no such document: translations are kept for an hour")
 
     def remove(self, key: str) -> None:
         """Remove a document, if it is there; if it is being translated, that ends."""
@@ -145,7 +142,8 @@ class Documents:
         try:
             kept.total = sum(not text.reason for text in document.texts()) or 1
             with kept.output.open("wb") as stream:
-                kept.report = translate_document(document, translator, stream, lambda: kept.is_left, tick)
+                report = translate_document(document, translator, stream, lambda: kept.is_left, tick)
+            kept.report = report  # now that all is written: from now on it may be downloaded
         except (TolkaError, OSError) as error:
             kept.error = str(error).replace(f"{kept.path.parent}/", "")
         except Exception as error:  # of a document from anybody: the next one is translated all the same
@@ -156,5 +154,11 @@ class Documents:
 def document_endings() -> list[str]:
     """Return the endings of documents that are translated."""
     kinds = [DOCUMENTS.get(name) for name in DOCUMENTS.names()]
-    documents = [kind.document if issubclass(kind, LineFile) else kind for kind in kinds if False in kind.with_column]
+    documents = [_document_kind(kind) for kind in kinds if False in kind.with_column]
     return sorted({ending for kind in documents if kind for ending in kind.endings})
+
+
+def _document_kind(kind: type[InputFile] | None) -> type[Document] | None:
+    """Return the kind of document that a file of a kind is; None if it is none."""
+    found = kind.document if kind and issubclass(kind, LineFile) else kind
+    return found if found and issubclass(found, Document) else None

@@ -1,19 +1,18 @@
 """The models of a server: opened, found by their languages, and opened again without a request being lost."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from tolka.jobs.options import TranslateConfig
 from tolka.model_directory.file_names import CARD
-from tolka.serve.guard import RefusedError
-from tolka.system.package_data import table_beside
 from tolka.system.progress import Say
 from tolka.text.direction import UNDETERMINED, Direction, is_named
-from tolka.text.languages import code_of_text, installed_identifier
+from tolka.text.languages import code_of_text, english_name, installed_identifier
 from tolka.text.scripts import language_tag, plain_code
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
@@ -46,86 +45,75 @@ class ServedModel:
         return self.directions if self.translator.directions else [self.translator.direction]
 
 
-@dataclass(frozen=True)
 class ServedModels:
     """All models of a server, as they are at a time: a request has the same ones from its beginning to its end."""
 
-    models: Sequence[ServedModel]
-    _of_direction: dict[tuple[str, Direction], Translator[Any]] = field(default_factory=dict)
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        self.models = models
+        self._directions = [way for each in models for way in each.directions]
+        self._translators: dict[tuple[str, Direction], Translator[Any]] = {}
+        # By a model's name, or "", and the codes of a direction: first as they are, and then the shortest ones.
+        self._ways: dict[tuple[str, str, str], tuple[ServedModel, Direction]] = {}
+        for form, served in product(_FORMS, models):
+            for way, name in product(served.directions, ("", served.name)):
+                self._ways.setdefault((name, form(way.source), form(way.target)), (served, way))
 
     @classmethod
     def open(cls, names: Sequence[Sequence[Path]], config: TranslateConfig, say: Say) -> "ServedModels":
         """Open models. names: the folders of each, of which several translate together. TolkaError as `open_model`."""
-        served = list[ServedModel]()
+        served = dict[str, ServedModel]()
         for folders in names:
             path = folders[0].parent if folders[0].name in ("best", "last") else folders[0]
-            name, taken = path.name or str(path), {each.name for each in served}
+            name = path.name or str(path)
             numbered = (f"{name}-{number}" for number in range(2, len(names) + 2))
-            name = name if name not in taken else next(each for each in numbered if each not in taken)
+            name = next(each for each in (name, *numbered) if each not in served)
             translator = open_model(folders, config.search, config.decoding, say=say)
-            served.append(ServedModel(name, translator, _card(folders[0])))
-        return cls(served)
-
-    @cached_property
-    def _ways(self) -> dict[tuple[str, ...], list[tuple[ServedModel, Direction]]]:
-        """Models and their own codes by the codes of a direction: first as they are, and then the shortest ones."""
-        ways: dict[tuple[str, ...], list[tuple[ServedModel, Direction]]] = {}
-        for form in _FORMS:
-            for served in self.models:
-                for way in served.directions:
-                    ways.setdefault(tuple(map(form, way)), []).append((served, way))
-        return ways
+            served[name] = ServedModel(name, translator, _card(folders[0]))
+        return cls([*served.values()])
 
     def translator(self, source: str, target: str, model: str = "") -> Translator[Any]:
         """Return the translator of a direction. model: its name; "" is the first that fits.
 
-        Codes need not be the model's own: en-US or eng for en. RefusedError, with the directions that there are.
+        Codes need not be the model's own: en-US or eng for en. HTTPException, with the directions that there are.
         """
         names = [each.name for each in self.models]
         if model and model not in names:
-            raise RefusedError(400, f"there is no model '{model:.60}'; there are: {', '.join(names)}")
-        for form in _FORMS:
-            for served, way in self._ways.get((form(source), form(target)), ()):
-                if model in ("", served.name):
-                    return self._translator_of(served, way)
-        known = dict.fromkeys(str(Direction(*map(shown_code, way))) for each in self.models for way in each.directions)
-        listed = f"{', '.join([*known][:_LISTED])}{' ...' if len(known) > _LISTED else ''}"
-        raise RefusedError(400, f"nothing translates from {source:.20} to {target:.20}; there are: {listed}")
-
-    def _translator_of(self, served: ServedModel, way: Direction) -> Translator[Any]:
-        key = served.name, way
-        if key not in self._of_direction:
-            same = way == served.translator.direction
-            self._of_direction[key] = served.translator if same else served.translator.for_direction(way)
-        return self._of_direction[key]
+            raise HTTPException(400, f"there is no model '{model:.60}'; there are: {', '.join(names)}")
+        codes = [(model, form(source), form(target)) for form in _FORMS]
+        known = next((each for each in codes if each in self._ways), None)
+        if known is None:
+            shown = dict.fromkeys(str(Direction(*map(shown_code, way))) for way in self._directions)
+            listed = f"{', '.join([*shown][:_LISTED])}{' ...' if len(shown) > _LISTED else ''}"
+            raise HTTPException(400, f"nothing translates from {source:.20} to {target:.20}; there are: {listed}")
+        served, way = self._ways[known]
+        if (served.name, way) not in self._translators:
+            self._translators[served.name, way] = served.translator.for_direction(way)
+        return self._translators[served.name, way]
 
     def languages(self) -> list[dict[str, Any]]:
         """Return code, name and targets of each source language, as LibreTranslate lists them."""
         targets: dict[str, dict[str, None]] = {}
-        for source, target in (way for each in self.models for way in each.directions):
+        for source, target in self._directions:
             targets.setdefault(shown_code(source), {})[shown_code(target)] = None
             targets.setdefault(shown_code(target), {})
-        return [{"code": code, "name": language_name(code), "targets": [*each]} for code, each in targets.items()]
+        return [{"code": code, "name": english_name(code), "targets": [*each]} for code, each in targets.items()]
 
-    def detect(self, text: str, target: str = "") -> list[tuple[str, float]]:
-        """Return the languages that a text may be in, the likeliest first, with their probabilities; at least one.
+    def detect(self, text: str, target: str = "") -> list[dict[str, Any]]:
+        """Return the languages that a text may be in, as LibreTranslate lists them: the likeliest first; at least one.
 
         target: only languages from which something translates into this one. It takes a second the first time.
         """
-        ways = [way for each in self.models for way in each.directions]
-        key = plain_code(target)
-        codes = [*dict.fromkeys(source for source, other in ways if not target or plain_code(other) == key)]
-        return _likelihoods(text, codes or [source for source, _ in ways[:1]])
-
-
-def _likelihoods(text: str, codes: Sequence[str]) -> list[tuple[str, float]]:
-    certain, identifier = code_of_text([text], codes), installed_identifier()
-    of_plain = identifier.likelihoods(text[:_READ]) if identifier else {}
-    found = {shown_code(code): of_plain.get(plain_code(code), 0.0) for code in codes}
-    if certain:
-        found[shown_code(certain)] = max(found[shown_code(certain)], 1.0 if not of_plain else 0.0)
-    likely = sorted((each for each in found.items() if each[1] >= _LEAST_SHARE), key=lambda each: -each[1])
-    return likely or [(shown_code(codes[0]), 0.0)]
+        key, directions = plain_code(target), self._directions
+        codes = [*dict.fromkeys(source for source, other in directions if not target or plain_code(other) == key)]
+        codes = codes or [directions[0].source]
+        identifier = installed_identifier()
+        of_plain = identifier.likelihoods(text[:_READ]) if identifier else {}
+        found = {shown_code(code): of_plain.get(plain_code(code), 0.0) for code in codes}
+        if not of_plain and (certain := code_of_text([text], codes)):  # by its letters: it is too short for more
+            found[shown_code(certain)] = 1.0
+        best_first = sorted(found, key=lambda code: -found[code])
+        likely = [code for code in best_first if found[code] >= _LEAST_SHARE] or best_first[:1]
+        return [{"language": code, "confidence": round(100 * found[code], 1)} for code in likely]
 
 
 def shown_code(code: str) -> str:
@@ -137,12 +125,6 @@ _FORMS: tuple[Callable[[str], str], ...] = (
     lambda code: shown_code(code).casefold(),
     lambda code: plain_code(code or UNDETERMINED),
 )
-
-
-def language_name(code: str) -> str:
-    """Return the English name of a language, its code where that is not known."""
-    names: dict[str, str] = table_beside(__file__)
-    return names.get(code) or names.get(plain_code(code)) or code
 
 
 def _card(folder: Path) -> str:

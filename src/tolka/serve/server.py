@@ -4,11 +4,9 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import uvicorn
 
@@ -39,27 +37,16 @@ def serve(
     """Answer requests until SIGINT or SIGTERM; SIGHUP opens the models again.
 
     names: the folders of each model, of which several translate together. port: 0 = any that is free. name: by which a
-    proxy asks; "" = none. token: that
-    requests must have; "" = none. suggestions: the file of corrections; None = they are refused. say: receives notes.
-    TolkaError, in one line, for a model that cannot be opened and a port that is not free.
+    proxy asks; "" = none. token: that requests must have; "" = none. suggestions: the file of corrections; None = they
+    are refused. say: receives notes. TolkaError, in one line, for a model that cannot be opened and a port that is not
+    free.
     """
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each damaged form
-    listening = _listening(host, port)
-    with listening:
+    with _listening(host, port) as listening:
         models = ServedModels.open(names, config, say)
-        codes = {code: None for each in models.models for way in each.directions for code in way}
+        codes = dict.fromkeys(code for each in models.models for way in each.directions for code in way)
         kept = Suggestions(suggestions, [*codes]) if suggestions else None
         application = Application(models, limits, token, kept, say)
-
-        async def reload() -> None:
-            try:
-                application.models = await asyncio.to_thread(ServedModels.open, names, config, say)
-            except Exception as error:  # whatever it is, requests are answered by the models that are there
-                say(f"warning: the models stay as they are: {error}")
-                return
-            application.metrics.reloads += 1
-            say("the models have been opened again")
-
         options = uvicorn.Config(
             application.guarded([*_LOOPBACK, name] if host in _LOOPBACK else []),
             lifespan="off",
@@ -69,10 +56,30 @@ def serve(
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=_LAST_SECONDS,
         )
+
+        async def reload(hangup: asyncio.Event) -> None:
+            while await hangup.wait():
+                hangup.clear()
+                try:
+                    application.models = await asyncio.to_thread(ServedModels.open, names, config, say)
+                except Exception as error:  # whatever it is, requests are answered by the models that are there
+                    say(f"warning: the models stay as they are: {error}")
+                else:
+                    application.metrics.reloads += 1
+                    say("the models have been opened again")
+
+        async def run() -> None:
+            hangup = asyncio.Event()
+            if hasattr(signal, "SIGHUP"):
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
+            reloading = asyncio.create_task(reload(hangup))
+            await _Server(options).serve(sockets=[listening])
+            reloading.cancel()
+
         address = f"[{host}]" if ":" in host else host
         say(f"http://{address}:{listening.getsockname()[1]} answers; Ctrl-C stops it")
         try:
-            _Server(options, reload).run(sockets=[listening])
+            asyncio.run(run())
         finally:
             application.documents.close()
 
@@ -90,25 +97,8 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """A server whose signals end it with exit code 0, or call `reload`."""
+    """A server that signals end with exit code 0: uvicorn's raises them again when it has ended."""
 
-    def __init__(self, options: uvicorn.Config, reload: Callable[[], Any]) -> None:
-        super().__init__(options)
-        self._reload, self._tasks = reload, list[asyncio.Task[None]]()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-
-        def reload(number: int, frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(lambda: self._tasks.append(loop.create_task(self._reload())))
-
-        handlers: dict[int, Any] = {signal.SIGINT: self.handle_exit, signal.SIGTERM: self.handle_exit}
-        if hasattr(signal, "SIGHUP"):
-            handlers[signal.SIGHUP] = reload
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit |= self.should_exit and sig == signal.SIGINT
+        self.should_exit = True

@@ -2,13 +2,16 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from threading import Event
+from time import monotonic
 from typing import Any
+
+from starlette.exceptions import HTTPException
 
 from tolka.documents.html import Html
 from tolka.errors import ConfigError
@@ -16,7 +19,6 @@ from tolka.jobs.formats import LineResult, rounded_score
 from tolka.jobs.json_lines import JsonLines
 from tolka.search.options import BeamConfig, SearchConfig
 from tolka.serve.documents import translate_document
-from tolka.serve.guard import Capacity, RefusedError
 from tolka.serve.metrics import Metrics
 from tolka.serve.options import LimitsConfig
 from tolka.translation.request import Request
@@ -30,36 +32,51 @@ _AT_ONCE = 256  # texts: a request of more does not keep others waiting
 
 
 class Service:
-    """Translates texts for requests."""
+    """Translates texts for requests. waiting: the characters that are being translated."""
 
     def __init__(self, limits: LimitsConfig, metrics: Metrics) -> None:
-        self.limits, self._metrics = limits, metrics
-        self.capacity = Capacity(limits.waiting)
+        self.limits, self._metrics, self.waiting = limits, metrics, 0
+        self._rate = 2000.0  # characters a second, until something is measured
+        self._done, self._since = 0, monotonic()  # characters since there was nothing to do
 
     @asynccontextmanager
     async def admitted(self, texts: Sequence[str], search: SearchConfig) -> AsyncIterator[None]:
-        """Keep within the limits what is done with texts; RefusedError for too much, and after limits.seconds."""
+        """Keep within the limits what is done with texts.
+
+        HTTPException for too much; with 503, and a time, for too much of all requests and after limits.seconds.
+        """
         characters = sum(len(text) + 1 for text in texts)
         if characters > self.limits.characters:
-            raise RefusedError(
-                413,
-                f"{characters} characters at once, of at most {self.limits.characters} (limits.characters)",
-            )
+            most = self.limits.characters
+            raise HTTPException(413, f"{characters} characters at once, of at most {most} (limits.characters)")
         # A translation of any length, from a request, would keep the others waiting.
-        if max(search.width, search.returned) > self.limits.hypotheses or search.limit(100) > _LONGEST:
-            raise RefusedError(
+        hypotheses, length = max(search.width, search.returned), search.limit(100)
+        if hypotheses > self.limits.hypotheses or length > _LONGEST:
+            raise HTTPException(
                 400,
-                f"{max(search.width, search.returned)} hypotheses, and translations of up to {search.limit(100)} "
-                f"subwords for 100: at most {self.limits.hypotheses} (limits.hypotheses) and {_LONGEST}",
+                f"{hypotheses} hypotheses, and translations of up to {length} subwords for 100: at most "
+                f"{self.limits.hypotheses} (limits.hypotheses) and {_LONGEST}",
             )
-        with self.capacity.reserved(characters):
-            try:
-                async with asyncio.timeout(self.limits.seconds):
-                    yield
-            except TimeoutError:
-                raise self.capacity.refusal(f"not done within {self.limits.seconds} s (limits.seconds)") from None
+        if self.waiting and self.waiting + characters > self.limits.waiting:
+            raise self._busy("the server has too much to translate at the moment (limits.waiting)")
+        if not self.waiting:
+            self._done, self._since = 0, monotonic()
+        self.waiting += characters
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                yield
+        except TimeoutError:
+            raise self._busy(f"not done within {self.limits.seconds} s (limits.seconds)") from None
+        finally:
+            self.waiting -= characters
+        self._done += characters
+        self._rate = self._done / max(0.001, monotonic() - self._since)
         self._metrics.texts += len(texts)
         self._metrics.characters += characters
+
+    def _busy(self, reason: str) -> HTTPException:
+        """Return the refusal of a request that may be answered once the others are."""
+        return HTTPException(503, reason, {"Retry-After": str(max(1, round(self.waiting / self._rate)))})
 
     async def translate(self, translator: Translator[Any], texts: Sequence[str], request: Request) -> list[Translation]:
         """Translate texts in batches with those of other requests; TolkaError as `Translator.translate`."""
@@ -74,36 +91,53 @@ class Service:
         self, translator: Translator[Any], texts: Sequence[str], alternatives: int = 0
     ) -> list[list[str]]:
         """Return the translation of each text, whose lines are translated one by one, and then its alternatives."""
-        lines = [text.split("\n") for text in texts]
-        search = _with_alternatives(translator.request.search, alternatives) if alternatives else None
-        request = Request(search, scored=False)
+        lines, search = [text.split("\n") for text in texts], translator.request.search
+        if alternatives:
+            beam = search if isinstance(search, BeamConfig) else BeamConfig()
+            search = replace(beam, beam_size=max(beam.beam_size, alternatives + 1), n_best=alternatives + 1)
         every = [line for text in lines for line in text]
-        async with self.admitted(every, search or translator.request.search):
-            remaining = iter(await self.translate(translator, every, request))
+        async with self.admitted(every, search):
+            remaining = iter(await self.translate(translator, every, Request(search, scored=False)))
         return [_joined([next(remaining) for _ in text])[: alternatives + 1] for text in lines]
 
     async def translate_html(self, translator: Translator[Any], texts: Sequence[str]) -> list[str]:
         """Translate parts of a page, whose markup goes to the words that it belongs to."""
+        left = Event()
+
+        def translated(text: str) -> str:
+            stream = BytesIO()
+            translate_document(_HtmlText(Path("q"), stream=BytesIO(text.encode())), translator, stream, left.is_set)
+            return stream.getvalue().decode()
+
         async with self.admitted(texts, translator.request.search):
-            left = Event()
             try:
-                return await asyncio.to_thread(_translate_html, translator, texts, left.is_set)
+                return await asyncio.to_thread(lambda: [*map(translated, texts)])
             finally:
                 left.set()  # for a thread that goes on after the request has ended
 
     async def translate_in_detail(
         self, translator: Translator[Any], texts: Sequence[str], request: Request, details: bool, attention: bool
     ) -> list[dict[str, Any]]:
-        """Return plain values for each text, as output.format=jsonl has them; see `TranslateRequest`."""
+        """Return plain values for each text, as output.format=jsonl has them; see `Application`."""
+
+        def values() -> list[dict[str, Any]]:
+            if details:
+                results = [LineResult(*each) for each in zip(texts, translations, strict=True)]
+                listed = list(JsonLines(translator, None).values(results))
+            else:
+                hypotheses = (
+                    [{"text": c.text, "score": rounded_score(c.score)} for c in t.candidates] for t in translations
+                )
+                listed = [{"source": text, "hypotheses": each} for text, each in zip(texts, hypotheses, strict=True)]
+            with suppress(ConfigError):  # a model without attention, or an ensemble
+                all_maps = translator.attention(translations, with_gradients=False) if attention else ()
+                for value, of_text in zip(listed, all_maps, strict=False):
+                    value["attention"] = [each.as_dict() for each in of_text]
+            return listed
+
         async with self.admitted(texts, request.search or translator.request.search):
             translations = await self.translate(translator, texts, request)
-            return await asyncio.to_thread(_details, translator, texts, translations, details, attention)
-
-
-def _with_alternatives(search: SearchConfig, count: int) -> BeamConfig:
-    """Return a beam search for so many translations beside the best one, with what else is set."""
-    beam = search if isinstance(search, BeamConfig) else BeamConfig()
-    return replace(beam, beam_size=max(beam.beam_size, count + 1), n_best=count + 1)
+            return await asyncio.to_thread(values)
 
 
 def _joined(lines: Sequence[Translation]) -> list[str]:
@@ -118,37 +152,6 @@ class _HtmlText(Html):
 
     def declared(self, raw: bytes) -> str:
         return "utf-8"
-
-
-def _translate_html(translator: Translator[Any], texts: Sequence[str], is_left: Callable[[], bool]) -> list[str]:
-    translated = list[str]()
-    for text in texts:
-        stream = BytesIO()
-        translate_document(_HtmlText(Path("q"), stream=BytesIO(text.encode())), translator, stream, is_left)
-        translated.append(stream.getvalue().decode())
-    return translated
-
-
-def _details(
-    translator: Translator[Any],
-    texts: Sequence[str],
-    translations: Sequence[Translation],
-    details: bool,
-    attention: bool,
-) -> list[dict[str, Any]]:
-    if details:
-        results = [LineResult(*each) for each in zip(texts, translations, strict=True)]
-        values = list(JsonLines(translator, None).values(results))
-    else:
-        values = [
-            {"source": text, "hypotheses": [{"text": c.text, "score": rounded_score(c.score)} for c in each.candidates]}
-            for text, each in zip(texts, translations, strict=True)
-        ]
-    if attention:
-        with suppress(ConfigError):  # a model without attention, or an ensemble
-            for value, maps in zip(values, translator.attention(translations, with_gradients=False), strict=True):
-                value["attention"] = [each.as_dict() for each in maps]
-    return values
 
 
 def split_text(translator: Translator[Any], text: str) -> dict[str, list[str]]:

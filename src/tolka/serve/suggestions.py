@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.direction import Direction
@@ -21,7 +20,7 @@ class Suggestions:
         """
         if path.suffix.lower() != ".tsv":
             raise ConfigError(f"--suggestions {path}: name a file that ends in .tsv")
-        self.path, self._columns, self._lock = path, [*languages, _MACHINE], Lock()
+        self.path, self._columns = path, [*languages, _MACHINE]
         header = "\t".join(self._columns)
         try:
             first = next(read_lines(path), header) if path.exists() else header
@@ -37,5 +36,5 @@ class Suggestions:
         """Append a text and the translation that it should have. translation: that the model gave it."""
         values = {direction.source: source, direction.target: target, _MACHINE: translation}
         row = "\t".join(" ".join(values.get(column, "").split()) for column in self._columns)
-        with self._lock, self.path.open("a", encoding="utf-8") as stream:
+        with self.path.open("a", encoding="utf-8") as stream:
             stream.write(f"{row}\n")

@@ -1,4 +1,4 @@
-"""Language identification by py3langid, if it is installed (extra `langid`)."""
+"""Language identification by py3langid, if it is installed (extra `langid`), and the names of languages."""
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
@@ -6,6 +6,7 @@ from itertools import chain
 
 from tolka.errors import ConfigError
 from tolka.system import interrupts
+from tolka.system.package_data import table_beside
 from tolka.text.scripts import letters_of, plain_code
 
 _GUESSED_FROM = 2000  # characters of a text whose language is to be told
@@ -88,3 +89,9 @@ def code_of_text(texts: Iterable[str], codes: Collection[str]) -> str:
 def certain_language(likelihoods: Likelihoods) -> str:
     """Return the language of the text if it is beyond doubt, else ""."""
     return next((language for language, likelihood in likelihoods.items() if likelihood > _CERTAIN), "")
+
+
+def english_name(code: str) -> str:
+    """Return the English name of a language, its code where that is not known."""
+    names: dict[str, str] = table_beside(__file__)
+    return names.get(code) or names.get(plain_code(code)) or code
