@@ -542,7 +542,7 @@ def test_a_chosen_warm_up_is_a_tenth_of_the_updates_that_fit(tmp_path: Path, mon
     chosen, schedule = ["scheduler.warmup"], WarmupStableDecayConfig(warmup=50, horizon=0)
     options: dict[str, Any] = {"updates": 1000, "max_minutes": 4.0, "log_every": 1, "patience": 0, "schedule": schedule}
     straight = clock.drives(Bench(tmp_path / "a", **options))
-    straight.trainer._stopping.chosen = chosen
+    straight.trainer.stopping.chosen = chosen
     assert straight.trainer.fit().update == 95
     expected = [0.01 * n / 50 for n in range(1, 11)] + [0.01] * 60  # the tenth update was beyond a warm-up of 9
     assert rates(straight)[:70] == pytest.approx(expected, abs=1e-12)
@@ -551,12 +551,12 @@ def test_a_chosen_warm_up_is_a_tenth_of_the_updates_that_fit(tmp_path: Path, mon
     for stop_at in (4, 7, 20):
         folder = tmp_path / str(stop_at)
         first = clock.drives(Bench(folder, **options), stop_at)
-        first.trainer._stopping.chosen = chosen
+        first.trainer.stopping.chosen = chosen
         first.trainer.fit()
         assert first.last is not None
         second = clock.drives(Bench(folder, **options))
         second.trainer.resume(with_weights(first.last, first.weights))
-        second.trainer._stopping.chosen = chosen
+        second.trainer.stopping.chosen = chosen
         second.trainer.fit()
         assert rates(second) == pytest.approx(rates(straight), abs=1e-12)
         assert_same(second.model.state_dict(), straight.model.state_dict())
@@ -572,7 +572,7 @@ def test_validations_get_a_tenth_of_the_minutes(tmp_path: Path, monkeypatch: pyt
 
     def validated(folder: Path, *chosen: str) -> list[int]:
         bench = clock.drives(Bench(folder, **options), validation=3.0)
-        bench.trainer._stopping.chosen = chosen
+        bench.trainer.stopping.chosen = chosen
         bench.trainer.fit()
         return [line["update"] for line in bench.trainer.run.history() if "valid_loss" in line]
 
