@@ -1,14 +1,25 @@
 """The addresses that LibreTranslate's clients and NeMo Curator use."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from made_server import DE_EN, EN_DE, application, client
+from copying_model import TOKENIZER, facts, translator
+from made_server import DE_EN, EN_DE, application, client, served
+from starlette.exceptions import HTTPException
 
+from tolka.search.options import BeamConfig
+from tolka.serve.app import Application
+from tolka.serve.models import ServedModel, ServedModels
+from tolka.serve.options import LimitsConfig
 from tolka.serve.suggestions import Suggestions
+from tolka.system.progress import silent
 from tolka.text.direction import Direction
 from tolka.text.readers.columns import TsvFile
+from tolka.tokenizer.extension import add_tags
+from tolka.translation.request import Request
+from tolka.translation.translator import Translator
 
 ASKED = {"q": "red birds", "source": "en", "target": "de"}
 
@@ -68,6 +79,31 @@ def test_languages_are_listed_with_their_targets_and_names() -> None:
         {"code": "de", "name": "German", "targets": ["en"]},
         {"code": "zh-Hant", "name": "Chinese (traditional)", "targets": []},
     ]
+
+
+def test_a_model_of_many_languages_translates_between_any_two() -> None:
+    codes = ["aka_Latn", "eng_Latn", "twi_Latn", "zho_Hans", "zho_Hant"]
+    tokenizer = add_tags(TOKENIZER, codes, "source")
+    engine = translator(BeamConfig()).engine
+    many = ServedModel("many", Translator(engine, facts(tokenizer), Request(BeamConfig())), "")
+    models = ServedModels([*served(EN_DE).models, many])
+    made = client(Application(models, LimitsConfig(), "", None, silent))
+    targets = {each["code"]: each["targets"] for each in made.get("/languages").json()}
+    assert list(targets) == ["en", "de", "ak-Latn", "twi_Latn", "zh-Hans", "zh-Hant"]
+    assert targets["en"] == ["de", "ak-Latn", "twi_Latn", "zh-Hans", "zh-Hant"]  # of both models
+    assert targets["twi_Latn"] == ["ak-Latn", "en", "zh-Hans", "zh-Hant"]
+    assert targets["de"] == []
+    assert models.translator("en", "ak-Latn").direction == ("eng_Latn", "aka_Latn")
+    assert models.translator("en", "twi_Latn").direction == ("eng_Latn", "twi_Latn")
+    assert models.translator("zh-Hant", "zh-Hans").direction == ("zho_Hant", "zho_Hans")
+    assert models.detect("漢語", "de")[0]["language"] == "en"  # nothing else translates into it
+    with pytest.raises(HTTPException, match=r"from en to en; there are: en to de, en to ak-Latn,"):
+        models.translator("en", "en")
+    about = re.search(r'id="about">(.*?)</script>', made.get("/").text)
+    assert about is not None
+    offered = [(each["directions"], each["languages"]) for each in json.loads(about[1])["models"]]
+    assert offered == [([EN_DE._asdict()], None), ([], ["ak-Latn", "en", "twi_Latn", "zh-Hans", "zh-Hant"])]
+    assert made.get("/frontend/settings").json()["language"]["target"]["code"] == "de"
 
 
 @pytest.mark.parametrize("codes", [("en", "zh-Hant"), ("EN", "zho_Hant"), ("eng", "zh-TW"), ("en-GB", "zh")])

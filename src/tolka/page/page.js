@@ -9,7 +9,7 @@ const WITHOUT_SPACES = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{s
 const RIGHT_TO_LEFT = ["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg", "Mand", "Samr"];
 let engine = null; // until it is created
 let models = [];
-let directions = []; // {model: its index, direction: {source, target}}
+let directions = []; // {index: in this list, model: its index, direction: {source, target}}
 let chosen = null; // one of them
 let requests = 0; // numbers the requests; a newer one ends an older one
 let current = {}; // the request of the whole text: {id, text, isDone}
@@ -27,13 +27,14 @@ function make(name, properties, ...children) {
 // ---- Opening ----
 
 /** Shows the page. createEngine: makes its engine of what the page knows of its models. */
-async function open(createEngine) {
-  const about = JSON.parse(page.about.textContent);
+async function open(createEngine, about = JSON.parse(page.about.textContent)) {
   models = about.models;
   directions = models.flatMap((each, model) => each.directions.map((direction) => ({ model, direction })));
+  directions.forEach((each, index) => Object.assign(each, { index }));
   const labels = [];
-  for (const [index, { model, direction }] of directions.entries()) {
-    const names = `${languageOf(direction.source).name} → ${languageOf(direction.target).name}`;
+  for (const { index, model, direction } of directions) {
+    const names = models[model].languages ? "Any language"
+      : `${languageOf(direction.source).name} → ${languageOf(direction.target).name}`;
     labels.push(models.length > 1 ? `${names} · ${models[model].title}` : names);
     const number = labels.filter((label) => label === labels[index]).length; // of models with one name and direction
     page.direction.add(new Option(number > 1 ? `${labels[index]} (${number})` : labels[index], index));
@@ -57,9 +58,10 @@ function fail(message) {
 function languageOf(code) {
   const lang = code.replaceAll("_", "-");
   try {
-    const { script } = new Intl.Locale(lang).maximize();
+    const { language, script } = new Intl.Locale(lang).maximize();
     const name = new Intl.DisplayNames(["en"], { type: "language" }).of(lang);
-    return { name, lang, dir: RIGHT_TO_LEFT.includes(script) ? "rtl" : script ? "ltr" : "auto" };
+    const dir = RIGHT_TO_LEFT.includes(script) ? "rtl" : script ? "ltr" : "auto";
+    return { name, lang, dir, written: `${language}-${script}` };
   } catch {
     return { name: code || "Text", lang, dir: "auto" };
   }
@@ -67,7 +69,7 @@ function languageOf(code) {
 
 function choose(direction) {
   chosen = direction;
-  page.direction.value = directions.indexOf(chosen);
+  page.direction.value = chosen.index;
   for (const side of ["source", "target"]) {
     const { name, lang, dir } = languageOf(chosen.direction[side]);
     page[`${side}-name`].textContent = name;
@@ -86,6 +88,7 @@ function choose(direction) {
 /** The opposite of the chosen direction, of the same model if that has it. */
 function opposite() {
   const { source, target } = chosen.direction;
+  if (models[chosen.model].languages) return { ...chosen, direction: { source: target, target: source } };
   const all = directions.filter(({ direction }) => direction.source === target && direction.target === source);
   return all.find(({ model }) => model === chosen.model) ?? all[0];
 }

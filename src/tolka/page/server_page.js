@@ -23,6 +23,45 @@ function remember(storage, key, value) {
   }
 }
 
+// ---- Models of many languages: a list of them for each side, and one entry in the list of directions ----
+
+/** The direction chosen last, or one into the person's first language from the second, then English and Spanish. */
+function firstDirection({ title, languages }) {
+  const last = recall("localStorage", `tolka languages ${title}`).split(" ");
+  const known = new Map(languages.map((code) => [languageOf(code).written, code]));
+  const wished = [...navigator.languages, "en", "es"].map((code) => known.get(languageOf(code).written));
+  const [target, source] = new Set([...last, ...wished, ...languages].filter((code) => languages.includes(code)));
+  return { source, target };
+}
+
+/** Options by their names; where two languages have one name, with their codes. */
+function optionsOf(languages) {
+  const names = languages.map((code) => languageOf(code).name);
+  const options = names.map((name, i) =>
+    new Option(names.indexOf(name) === names.lastIndexOf(name) ? name : `${name}, ${languages[i]}`, languages[i]));
+  return options.sort((a, b) => a.text.localeCompare(b.text, "en"));
+}
+
+for (const each of about.models) if (each.languages) each.directions = [firstDirection(each)];
+page.choice.append(page.from, page.swap, page.into);
+page.direction.addEventListener("chosen", () => {
+  const { languages, title } = models[chosen.model];
+  page.from.hidden = page.into.hidden = !languages;
+  if (!languages) return;
+  page.choice.hidden = false;
+  page.direction.hidden = directions.length < 2;
+  for (const [list, code] of [[page.from, chosen.direction.source], [page.into, chosen.direction.target]]) {
+    if (list.languages !== languages) list.replaceChildren(...optionsOf(languages));
+    Object.assign(list, { languages, value: code });
+  }
+  directions[chosen.index] = chosen; // for when it is chosen again
+  remember("localStorage", `tolka languages ${title}`, `${page.into.value} ${page.from.value}`);
+});
+page.from.onchange = page.into.onchange = () => {
+  const direction = { source: page.from.value, target: page.into.value };
+  choose(direction.source === direction.target ? opposite() : { ...chosen, direction });
+};
+
 // ---- The token ----
 
 let asking = null; // for all requests that wait for it
@@ -193,7 +232,7 @@ document.ondrop = (event) => {
   [...event.dataTransfer.files].forEach(addFile);
 };
 
-open(() => server).then(() => {
+open(() => server, about).then(() => {
   page.notice.hidden = true;
   if (abilities.token && !server.token) askForToken("").then((token) => { server.token = token; }, () => {});
 });

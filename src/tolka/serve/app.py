@@ -19,7 +19,7 @@ from tolka.formats.html.page import join_server_page
 from tolka.serve.documents import Documents, document_endings
 from tolka.serve.guard import Guard, check_token, refused
 from tolka.serve.metrics import Metrics
-from tolka.serve.models import ServedModels, shown_code
+from tolka.serve.models import ServedModels
 from tolka.serve.options import LimitsConfig
 from tolka.serve.requests import arguments_of, read_fields
 from tolka.serve.service import Service, split_text
@@ -63,7 +63,7 @@ class Application:
             Route("/v1/documents/{key}", self._document, methods=["GET", "DELETE"]),
             Route("/v1/documents/{key}/file", self._document_file, name="file"),
             Route("/", self._page),
-            Route("/languages", lambda request: JSONResponse(self.models.languages())),
+            Route("/languages", lambda request: JSONResponse(self.models.languages)),
             Route("/frontend/settings", self._frontend_settings),
             Route("/health", lambda request: JSONResponse({"status": "ok"})),
             Route("/metrics", self._metrics),
@@ -145,13 +145,14 @@ class Application:
         return JSONResponse({"translatedFileUrl": str(request.url_for("file", key=key))})
 
     def _frontend_settings(self, request: HttpRequest) -> Response:
-        sides = zip(("source", "target"), map(shown_code, self.models.models[0].directions[0]), strict=True)
+        first = self.models.languages[0]
+        sides = {"source": first["code"], "target": first["targets"][0]}
         values = {
             "apiKeys": bool(self._token),
             "keyRequired": bool(self._token),
             "charLimit": self.service.limits.characters,
             "frontendTimeout": 500,
-            "language": {side: {"code": code, "name": english_name(code)} for side, code in sides},
+            "language": {side: {"code": code, "name": english_name(code)} for side, code in sides.items()},
             "suggestions": self._suggestions is not None,
             "filesTranslation": True,
             "supportedFilesFormat": document_endings(),
@@ -221,7 +222,8 @@ class Application:
         models = [
             {
                 "title": each.name,
-                "directions": [way._asdict() for way in each.page_directions],
+                "directions": [way._asdict() for way in each.directions],
+                "languages": [*each.languages] or None,
                 "verdict": (each.translator.verdict or {"sentences": [""]})["sentences"][0],
                 "card": each.card,
             }
@@ -260,7 +262,7 @@ def openapi(models: ServedModels, limits: LimitsConfig) -> dict[str, Any]:
     """Return the description of the addresses (OpenAPI 3.1), with what these models and limits allow."""
     described: dict[str, Any] = deepcopy(table_beside(__file__))
     described["info"]["version"] = __version__
-    languages, schemas = models.languages(), described["components"]["schemas"]
+    languages, schemas = models.languages, described["components"]["schemas"]
     schemas["Source"]["enum"] = [each["code"] for each in languages if each["targets"]]
     schemas["Target"]["enum"] = sorted({code for each in languages for code in each["targets"]})
     schemas["Model"]["enum"] = ["", *(each.name for each in models.models)]

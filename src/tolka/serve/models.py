@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -32,17 +33,26 @@ class ServedModel:
 
     @property
     def directions(self) -> list[Direction]:
-        """The directions that it translates in; of many languages without named directions, between any two."""
+        """The directions that it translates in; none for one of many languages that names none: see `languages`."""
         named = [each for each in self.translator.directions if all(map(is_named, each))]
-        codes = self.translator.tokenizer.languages
-        if named or not codes:
-            return named or [self.translator.direction]
-        return [Direction(*pair) for pair in product(codes, codes) if pair[0] != pair[1]]
+        return named or ([] if self.translator.tokenizer.languages else [self.translator.direction])
 
-    @property
-    def page_directions(self) -> list[Direction]:
-        """Those that the page offers: of many languages without named directions, the one that was typed."""
-        return self.directions if self.translator.directions else [self.translator.direction]
+    @cached_property
+    def languages(self) -> dict[str, str]:
+        """Of a model without named directions, which translates between any two: its own codes by those of clients."""
+        # aka_Latn and twi_Latn are both shown as ak-Latn: the second keeps its own code.
+        found = dict[str, str]()
+        for code in [] if self.directions else self.translator.tokenizer.languages:
+            found.setdefault(code if shown_code(code) in found else shown_code(code), code)
+        return found
+
+    def find(self, source: str, target: str, form: Callable[[str], str]) -> Direction | None:
+        """Return the first of its directions whose codes are equal to these in a form."""
+        wanted = Direction(*(form(self.languages.get(code, code)) for code in (source, target)))
+        if self.directions:
+            return next((way for way in self.directions if Direction(*map(form, way)) == wanted), None)
+        sources, targets = ([own for own in self.languages.values() if form(own) == code] for code in wanted)
+        return next((Direction(*pair) for pair in product(sources, targets) if pair[0] != pair[1]), None)
 
 
 class ServedModels:
@@ -50,13 +60,7 @@ class ServedModels:
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         self.models = models
-        self._directions = [way for each in models for way in each.directions]
         self._translators: dict[tuple[str, Direction], Translator[Any]] = {}
-        # By a model's name, or "", and the codes of a direction: first as they are, and then the shortest ones.
-        self._ways: dict[tuple[str, str, str], tuple[ServedModel, Direction]] = {}
-        for form, served in product(_FORMS, models):
-            for way, name in product(served.directions, ("", served.name)):
-                self._ways.setdefault((name, form(way.source), form(way.target)), (served, way))
 
     @classmethod
     def open(cls, names: Sequence[Sequence[Path]], config: TranslateConfig, say: Say) -> "ServedModels":
@@ -79,23 +83,25 @@ class ServedModels:
         names = [each.name for each in self.models]
         if model and model not in names:
             raise HTTPException(400, f"there is no model '{model:.60}'; there are: {', '.join(names)}")
-        codes = [(model, form(source), form(target)) for form in _FORMS]
-        known = next((each for each in codes if each in self._ways), None)
-        if known is None:
-            shown = dict.fromkeys(str(Direction(*map(shown_code, way))) for way in self._directions)
-            listed = f"{', '.join([*shown][:_LISTED])}{' ...' if len(shown) > _LISTED else ''}"
-            raise HTTPException(400, f"nothing translates from {source:.20} to {target:.20}; there are: {listed}")
-        served, way = self._ways[known]
-        if (served.name, way) not in self._translators:
-            self._translators[served.name, way] = served.translator.for_direction(way)
-        return self._translators[served.name, way]
+        for form, served in product(_FORMS, self.models):
+            if model in ("", served.name) and (way := served.find(source, target, form)):
+                if (served.name, way) not in self._translators:
+                    self._translators[served.name, way] = served.translator.for_direction(way)
+                return self._translators[served.name, way]
+        shown = [f"{each['code']} to {code}" for each in self.languages for code in each["targets"]]
+        listed = f"{', '.join(shown[:_LISTED])}{' ...' if len(shown) > _LISTED else ''}"
+        raise HTTPException(400, f"nothing translates from {source:.20} to {target:.20}; there are: {listed}")
 
+    @cached_property
     def languages(self) -> list[dict[str, Any]]:
-        """Return code, name and targets of each source language, as LibreTranslate lists them."""
+        """Code, name and targets of each source language, as LibreTranslate lists them."""
         targets: dict[str, dict[str, None]] = {}
-        for source, target in self._directions:
-            targets.setdefault(shown_code(source), {})[shown_code(target)] = None
-            targets.setdefault(shown_code(target), {})
+        for served in self.models:
+            for source, target in served.directions:
+                targets.setdefault(shown_code(source), {})[shown_code(target)] = None
+                targets.setdefault(shown_code(target), {})
+            for code in served.languages:
+                targets.setdefault(code, {}).update(dict.fromkeys(each for each in served.languages if each != code))
         return [{"code": code, "name": english_name(code), "targets": [*each]} for code, each in targets.items()]
 
     def detect(self, text: str, target: str = "") -> list[dict[str, Any]]:
@@ -103,14 +109,14 @@ class ServedModels:
 
         target: only languages from which something translates into this one. It takes a second the first time.
         """
-        key, directions = plain_code(target), self._directions
-        codes = [*dict.fromkeys(source for source, other in directions if not target or plain_code(other) == key)]
-        codes = codes or [directions[0].source]
+        key = plain_code(target)
+        fitting = (each for each in self.languages if not target or key in map(plain_code, each["targets"]))
+        codes = [each["code"] for each in fitting if each["targets"]] or [self.languages[0]["code"]]
         identifier = installed_identifier()
         of_plain = identifier.likelihoods(text[:_READ]) if identifier else {}
-        found = {shown_code(code): of_plain.get(plain_code(code), 0.0) for code in codes}
+        found = {code: of_plain.get(plain_code(code), 0.0) for code in codes}
         if not of_plain and (certain := code_of_text([text], codes)):  # by its letters: it is too short for more
-            found[shown_code(certain)] = 1.0
+            found[certain] = 1.0
         best_first = sorted(found, key=lambda code: -found[code])
         likely = [code for code in best_first if found[code] >= _LEAST_SHARE] or best_first[:1]
         return [{"language": code, "confidence": round(100 * found[code], 1)} for code in likely]
@@ -122,6 +128,7 @@ def shown_code(code: str) -> str:
 
 
 _FORMS: tuple[Callable[[str], str], ...] = (
+    str,
     lambda code: shown_code(code).casefold(),
     lambda code: plain_code(code or UNDETERMINED),
 )

@@ -5,6 +5,7 @@ import logging
 import signal
 import socket
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 
@@ -44,8 +45,8 @@ def serve(
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each damaged form
     with _listening(host, port) as listening:
         models = ServedModels.open(names, config, say)
-        codes = dict.fromkeys(code for each in models.models for way in each.directions for code in way)
-        kept = Suggestions(suggestions, [*codes]) if suggestions else None
+        codes = chain.from_iterable((*chain(*each.directions), *each.languages.values()) for each in models.models)
+        kept = Suggestions(suggestions, [*dict.fromkeys(codes)]) if suggestions else None
         application = Application(models, limits, token, kept, say)
         options = uvicorn.Config(
             application.guarded([*_LOOPBACK, name] if host in _LOOPBACK else []),

@@ -100,9 +100,9 @@ def test_a_server_s_page_may_ask_its_own_server_alone_and_has_no_weights() -> No
     assert {name for name in attributes if name in ("src", "href", "style", "srcset") or name.startswith("on")} == set()
 
 
-def server_page() -> str:
+def server_page(*models: dict[str, Any]) -> str:
     abilities = {"token": True, "suggestions": True, "endings": [HOSTILE], "characters": 9, "file_bytes": 9}
-    return join_server_page([{**offered(HOSTILE, b"", "en-de"), "attention": True}], abilities)
+    return join_server_page([*models] or [{**offered(HOSTILE, b"", "en-de"), "attention": True}], abilities)
 
 
 def test_a_server_is_asked_what_the_page_asks_its_engine(tmp_path: Path) -> None:
@@ -141,12 +141,12 @@ def test_models_and_weights_are_read_back(fake_runtime: str) -> None:
     assert elements.only("script", id="runtime")[1] == fake_runtime
 
 
-def opened(text: str, place: Path) -> dict[str, Any]:
+def opened(text: str, place: Path, **browser: Any) -> dict[str, Any]:
     """What open_page.mjs says of a page."""
     if not (node := shutil.which("node")):
         pytest.skip("Node is not installed: nothing runs the page's script")
     place.write_text(text, encoding="utf-8")
-    command = [node, str(Path(__file__).with_name("open_page.mjs")), str(place)]
+    command = [node, str(Path(__file__).with_name("open_page.mjs")), str(place), json.dumps(browser)]
     result: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
     return result
 
@@ -169,6 +169,53 @@ def test_models_of_one_name_are_told_apart(tmp_path: Path) -> None:
         "English → German · other",
     ]
     assert opened(join_page("", models[1:2], [b""]), tmp_path / "page.html")["options"][0] == "German → English"
+
+
+def test_a_model_of_many_languages_is_one_entry_with_a_list_for_each_side(tmp_path: Path) -> None:
+    codes = ["zh-Hant", "ak-Latn", "twi_Latn", "es", "en", "x", "ar"]
+    many = {**offered("many", b""), "languages": codes}
+    text = server_page({**offered("one", b"", "en-de"), "languages": None}, many)
+    asked = [("direction", 1), ("into", "ar"), ("from", "ar"), ("direction", 0), ("direction", 1)]
+    found = opened(text, tmp_path / "page.html", languages=["xh", "zh-TW", "de"], choices=asked)
+    assert found["options"] == ["English → German · one", "Any language · many"]
+    names = [
+        "Akan (Latin), ak-Latn",
+        "Akan (Latin), twi_Latn",
+        "Arabic",
+        "English",
+        "Spanish",
+        "Traditional Chinese",
+        "x",
+    ]
+    assert found["from"] == found["into"] == names
+    assert found["titles"] == [
+        "Translate English to German",
+        "Translate English to Traditional Chinese",
+        "Translate English to Arabic",
+        "Translate Arabic to English",
+        "Translate English to German",
+        "Translate Arabic to English",
+    ]
+    assert found["stored"]["tolka languages many"] == "en ar"
+
+
+@pytest.mark.parametrize(
+    ("languages", "stored", "title"),
+    [
+        (["en-GB", "de"], "", "German to English"),
+        (["xh"], "", "Spanish to English"),
+        (["de-AT"], "", "English to German"),
+        (["en"], "es ar", "Arabic to Spanish"),
+        (["de"], "xh ar", "German to Arabic"),
+    ],
+)
+def test_the_languages_begin_with_those_chosen_last_or_the_person_s(
+    tmp_path: Path, languages: list[str], stored: str, title: str
+) -> None:
+    text = server_page({**offered("many", b""), "languages": ["ar", "de", "en", "es"]})
+    kept = {"tolka languages many": stored}
+    found = opened(text, tmp_path / "page.html", languages=languages, stored=kept)
+    assert found["titles"] == [f"Translate {title}"]
 
 
 def test_weights_that_were_damaged_on_the_way_are_not_used(tmp_path: Path) -> None:
