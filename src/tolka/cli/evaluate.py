@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, print_json, separate_files, settings_help
+from tolka.cli.common import DONE, MODEL_HELP, Parser, print_json, separate_files
 from tolka.errors import ConfigError
 from tolka.model_directory.names import check_outside, models_of
 from tolka.system.atomic import check_output, whole_file
 from tolka.system.progress import say
 from tolka.text.lines import user_path
-from tolka.version import __version__
 
 _SUBCOMMANDS = ("compare", "calibrate", "robustness")
 
@@ -54,9 +53,6 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "--lines", type=Path, metavar="OUT", help="write the score of each line there, as OUT.tsv or OUT.jsonl"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
-    parser.add_argument("--version", action="version", version=__version__)
-    if {"-h", "--help"} & set(arguments):
-        parser.epilog = examples("evaluate") + settings_help("evaluate")
     return parser.parse_intermixed_args(arguments)
 
 

@@ -5,11 +5,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tolka.cli.common import DONE, Parser, examples, separate_files, settings_help
+from tolka.cli.common import DONE, Parser, separate_files
 from tolka.errors import ConfigError
 from tolka.model_directory.names import models_of
 from tolka.system.progress import say
-from tolka.version import __version__
 
 _TOKEN = "TOLKA_TOKEN"
 _MODEL_HELP = "model directories or runs' folders (best/), and settings; those joined by commas translate together"
@@ -49,7 +48,4 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--suggestions", type=Path, metavar="FILE", help="a .tsv that corrections of translations are appended to"
     )
-    parser.add_argument("--version", action="version", version=__version__)
-    if {"-h", "--help"} & set(arguments):
-        parser.epilog = examples("serve") + settings_help("serve")
     return parser.parse_intermixed_args(arguments)

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tolka.cli.common import DONE, FAILED, Parser, examples, own_process, print_json, settings_help
+from tolka.cli.common import DONE, FAILED, Parser, own_process, print_json
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
 from tolka.errors import ConfigError
 from tolka.system.launch import translate_slurm
 from tolka.system.progress import say
-from tolka.version import __version__
 
 if TYPE_CHECKING:
     from tolka.config.compose import ConfigSource
@@ -129,9 +128,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     actions.add_argument(
         "-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script"
     )
-    parser.add_argument("--version", action="version", version=__version__)
-    if {"-h", "--help"} & set(arguments):
-        parser.epilog = f"{subcommands_help()}\n{examples('train')}{settings_help('train')}{settings_help('recipe')}"
+    parser.epilog = subcommands_help()
     return parser.parse_intermixed_args(arguments)
 
 
@@ -175,7 +172,7 @@ def _show_findings(findings: Mapping[str, Any], page: Path, direction: "Directio
         print_json(findings)
     else:
         say(health_report(findings, direction))
-    say(f"all of it, with examples, on one page: {page}")
+    say(f"all of it, with on one page: {page}")
     return DONE
 
 

@@ -5,10 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, separate_files, settings_help
+from tolka.cli.common import DONE, MODEL_HELP, Parser, separate_files
 from tolka.model_directory.names import models_of
 from tolka.system.progress import say
-from tolka.version import __version__
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -56,7 +55,4 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="REPORT",
         help="write there what became of a document's texts",
     )
-    parser.add_argument("--version", action="version", version=__version__)
-    if {"-h", "--help"} & set(arguments):
-        parser.epilog = examples("translate") + settings_help("translate")
     return parser.parse_intermixed_args(arguments)

@@ -85,7 +85,7 @@ class _M2M100Layers(Family):
         size = foreign.tokenizer.source_size
         table = (foreign.longest + 2 + FAIRSEQ_OFFSET, options.d_model)
         # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
-        shapes = bart.shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
+        shapes = bart.shapes_of(options, (size, size), shared=True) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
         if options.share_embeddings == "none" and bart.SHARED in theirs:
             # Older versions of transformers have one matrix for both sides, though the output has its own.
@@ -119,7 +119,7 @@ class _M2M100Layers(Family):
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         assert isinstance(options, TransformerOptions)
         sharing = "all" if options.share_embeddings == "all" else "none"
-        return bart.their_tensors(saved.model.state_dict(), options, sharing, saved.tokenizer.vocabularies)
+        return bart.their_tensors(saved.model.state_dict(), sharing, saved.tokenizer.vocabularies)
 
     def compared_config(self, foreign: Foreign, positions: int) -> dict[str, Any]:
         assert isinstance(foreign.options, TransformerOptions)
