@@ -58,6 +58,7 @@ def exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str])
     # For plugins: a console script's path lacks the current folder. Last, so that it hides no installed module.
     with suppress(FileNotFoundError):  # somebody has removed it
         sys.path.append(os.getcwd())
+    code, words, stop = FAILED, "", 0
     try:
         interrupts.check()
         code, words = _outcome(command, arguments)
@@ -66,10 +67,10 @@ def exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str])
         causes = error, error.__cause__ or error.__context__
         if not interrupts.received() and not any(isinstance(each, KeyboardInterrupt) for each in causes):
             raise
-        code, words = _interruption(signal.SIGINT)
+        stop = signal.SIGINT
     # Also if its exception was swallowed or replaced by another one: the caller asked for an end, and shall know of it.
-    if interrupts.received():
-        code, words = _interruption(interrupts.received())
+    if stop := interrupts.received() or stop:
+        code, words = 128 + stop, interrupts.last_line(stop)
     if words:
         interrupts.print_last_line(words)
     return code
@@ -120,10 +121,6 @@ def _failure(error: object, code: int = FAILED) -> tuple[int, str]:
 def _in_one_line(error: object) -> str:
     # A file's name may have escape characters, which would change what the terminal shows.
     return printable(str(error), kept="\n").replace("\n", " ")
-
-
-def _interruption(number: int) -> tuple[int, str]:
-    return 128 + number, interrupts.last_line(number)
 
 
 def _discard_stdout() -> None:

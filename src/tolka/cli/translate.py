@@ -49,10 +49,5 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--attention", type=Path, metavar="DIR", help="write attention maps there: a page and a JSON file for each line"
     )
-    parser.add_argument(
-        "--json",
-        type=Path,
-        metavar="REPORT",
-        help="write there what became of a document's texts",
-    )
+    parser.add_argument("--json", type=Path, metavar="REPORT", help="write there what became of a document's texts")
     return parser.parse_intermixed_args(arguments)

@@ -1,5 +1,6 @@
 """Folders of other programs' models, which may come from anybody: nothing is run, nothing outside them is read."""
 
+import os
 import warnings
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -57,14 +58,11 @@ class ModelFolder:
             raise CheckpointError(f"{self.path} names a file outside its folder: {name!r:.200}")
         if not self.has(name):
             raise CheckpointError(f"{self.path} lacks its file {name}")
-        try:
-            real = path.resolve(strict=True)
-        except (OSError, RuntimeError):  # a link to nothing, or to itself
-            raise CheckpointError(f"{path} is a link to nothing") from None
+        real = Path(os.path.realpath(path))  # which takes a link to itself as well
         if not real.is_relative_to(self._root):
             raise CheckpointError(f"{path} is a link to a file outside its folder: copy the file itself there")
         if not real.is_file():
-            raise CheckpointError(f"{path} is not a file")
+            raise CheckpointError(f"{path} is not a file, or a link to nothing")
         # Opened here, since safetensors reports a file without permission as missing.
         try:
             path.open("rb").close()

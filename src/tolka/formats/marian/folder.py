@@ -128,15 +128,11 @@ class MarianFiles(Family):
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
         is_of_several = bool(saved.tokenizer.languages or saved.tokenizer.typed_tags)
         if is_of_several or not isinstance(options, TransformerOptions):
-            reason, each = f"model.name={vars(options)['name']}, and Marian's programs translate with Transformers", ""
-            if is_of_several:
-                reason = "of several directions, and Marian's programs know no tags for them"
-                each = ", one direction at a time (without corpus.both_directions)"
-            minutes = (saved.scores.get("verdict") or {}).get("figures", {}).get("minutes")
-            took = f"{minutes:.0f} minutes, as that took" if minutes else "as many minutes as that took"
+            reason = "of several directions" if is_of_several else f"model.name={vars(options)['name']}"
             raise ConfigError(
-                f"{saved.folder} is {reason}: teach a Transformer by it, mt-train recipe=distillation teacher="
-                f"{saved.folder} model.leaves_to=marian with the corpus=... of its training{each}, in about {took}"
+                f"{saved.folder} is {reason}, and Marian's programs translate with Transformers of one direction: "
+                f"teach one by it, mt-train recipe=distillation teacher={saved.folder} model.leaves_to=marian with the "
+                "corpus=... of its training, one direction at a time (without corpus.both_directions)"
             )
         written = written_options(options)
         if options.decoder_start == "bos" and saved.model.state_dict()["target_embedding.weight"][BOS].any():
