@@ -17,8 +17,7 @@ from random_page_model import DIRECTION, lines, write_random_model
 from conftest import Command
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.html.tokenizer import about_tokenizer
-from tolka.formats.html.weights import check_expressible, pack_weights
+from tolka.formats.html.model import about_tokenizer, check_expressible, pack_weights
 from tolka.interchange import export_html as module
 from tolka.interchange.export_html import NodeSide, export_html, settings_of
 from tolka.interchange.parity import TolkaSide

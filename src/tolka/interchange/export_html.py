@@ -15,9 +15,15 @@ import numpy as np
 
 from tolka.engines.options import resolved_split
 from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.html.model import (
+    DTYPES,
+    about_characters,
+    about_splitter,
+    about_tokenizer,
+    check_expressible,
+    pack_weights,
+)
 from tolka.formats.html.page import join_page
-from tolka.formats.html.tokenizer import about_characters, about_splitter, about_tokenizer
-from tolka.formats.html.weights import DTYPES, check_expressible, pack_weights
 from tolka.interchange.export_ctranslate2 import THRESHOLDS
 from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.card import facts_of, model_card
@@ -134,7 +140,7 @@ def _compare(saved: SavedModel, sides: Sequence[NodeSide], threshold: Threshold,
     step = max(1, min(len(sides), len(sample) // _FEW_LINES))
     for side in sides:
         ours.direction = side.direction
-        sections.append(compare(ours, side, sample[::step]).check_and_report(threshold, say))
+        sections.append(compare(ours, side, sample[::step]).check(threshold, say))
     return "\n".join([sections[0], *(each.split("\n", 2)[2] for each in sections[1:])])  # under one heading
 
 
