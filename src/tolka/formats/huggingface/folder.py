@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
@@ -24,8 +25,8 @@ _DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 _PICKLED_INDEX = f"{_PICKLED}.index.json"
 Shape = tuple[int, ...]
-Reader = Path | Tensor | Callable[[], Tensor]
-"""A tensor, the safetensors file that has it, or what reads it."""
+Reader = Path | Tensor | Callable[[], NDArray[Any]]
+"""A tensor, the safetensors file that has it, or what reads it as an array."""
 Weights = dict[str, Callable[[], Tensor]]
 """Functions that read a tensor as fp32; of safetensors files nothing stays in memory."""
 
@@ -206,7 +207,7 @@ def _read(name: str, reader: Reader, source: Path) -> Tensor:
 
     source: for messages.
     """
-    tensor = reader() if callable(reader) else reader
+    tensor = torch.tensor(reader()) if callable(reader) else reader
     if isinstance(tensor, Path):
         # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
         with safe_open(tensor, framework="pt") as opened:

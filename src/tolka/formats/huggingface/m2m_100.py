@@ -38,7 +38,6 @@ from tolka.tokenizer.vocabulary import Vocabulary
 
 POSITIONS = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
 _MOST_ROWS = 2_000_000  # of embeddings
-_SMALL100 = "SMALL100Tokenizer"
 
 
 class _M2M100Layers(Family):
@@ -139,7 +138,7 @@ class M2M100(_M2M100Layers):
     tokenizer_files = staticmethod(m2m_100_files)
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
-        if about.get("tokenizer_class") == _SMALL100:
+        if about.get("tokenizer_class") == "SMALL100Tokenizer":
             raise CheckpointError(
                 f"{folder.path} is a SMaLL-100, which has the target's tag before the source, and a tokenizer of its "
                 "own code: only M2M-100 and NLLB-200 can be imported"
