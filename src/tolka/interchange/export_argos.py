@@ -108,9 +108,7 @@ def export_argos(
         _write_package(saved, exported, folder, direction)
         ours = _BlankingSide(exported, direction, _LIMIT - len(tags.target))
         parts = [each.strip() for line in sample_of(saved, lines) for each in _SENTENCES.findall(line)]
-        section = compare(ours, ArgosSide(folder), [*filter(None, parts)]).check_and_report(
-            FP32 if exact else FP16, say
-        )
+        section = compare(ours, ArgosSide(folder), [*filter(None, parts)]).check(FP32 if exact else FP16, say)
         facts = {**facts_of(saved.folder, saved.scores), "exported for": f"Argos Translate, in {dtype or 'float32'}"}
         card = model_card(saved.config, facts, saved.scores, has_config=False, marks_lines=False, is_folder=False)
         sections = [card, parity.as_markdown(), section.split("\n", 2)[2]]  # under one heading
