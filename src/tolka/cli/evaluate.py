@@ -20,7 +20,18 @@ _SUBCOMMANDS = ("compare", "calibrate", "robustness")
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, score, and print a table or JSON on stdout."""
-    options = _parse_arguments(arguments)
+    parser = Parser("mt-eval", "Score translations against references, or a model on a test set.")
+    parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
+    forms = parser.add_mutually_exclusive_group()
+    for form, words in (("json", "JSON"), ("markdown", "Markdown")):
+        forms.add_argument(
+            f"--{form}", dest="form", action="store_const", const=form, default="text", help=f"print {words} instead"
+        )
+    parser.add_argument(
+        "--lines", type=Path, metavar="OUT", help="write the score of each line there, as OUT.tsv or OUT.jsonl"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
+    options = parser.parse_intermixed_args(arguments)
     plain, settings = separate_files(options.inputs)
     word = str(plain[0]) if plain else ""
     if word in _SUBCOMMANDS:  # a model's folder of such a name is ./compare
@@ -38,22 +49,6 @@ def run(arguments: Sequence[str]) -> int:
         raise ConfigError("-o OUT takes a model's translations; without a model there are none to write")
     _score(models, settings, options)
     return DONE
-
-
-def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments of mt-eval."""
-    parser = Parser("mt-eval", "Score translations against references, or a model on a test set.")
-    parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
-    forms = parser.add_mutually_exclusive_group()
-    for form, words in (("json", "JSON"), ("markdown", "Markdown")):
-        forms.add_argument(
-            f"--{form}", dest="form", action="store_const", const=form, default="text", help=f"print {words} instead"
-        )
-    parser.add_argument(
-        "--lines", type=Path, metavar="OUT", help="write the score of each line there, as OUT.tsv or OUT.jsonl"
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
-    return parser.parse_intermixed_args(arguments)
 
 
 def _score(models: Sequence[Path], settings: Sequence[str], options: argparse.Namespace) -> None:
