@@ -225,7 +225,13 @@ def test_an_exported_folder_proves_itself_on_another_processor(
 def test_without_torch_a_model_directory_is_refused_in_one_line(trained: Path, cache: Path) -> None:
     code = (
         "import sys; sys.modules['torch'] = None; import tolka\n"
-        "try: tolka.load(sys.argv[1])\nexcept tolka.TolkaError as error: print(error)"
+        "for name in sys.argv[1:]:\n"
+        "    try: tolka.load(name)\n"
+        "    except tolka.TolkaError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code, trained], capture_output=True, text=True, check=True)
-    assert "takes torch, which is not installed" in done.stdout
+    done = subprocess.run(
+        [sys.executable, "-c", code, trained, trained / "missing"], capture_output=True, text=True, check=True
+    )
+    refused, missing = done.stdout.splitlines()
+    assert "takes torch, which is not installed" in refused
+    assert "there is no such model directory" in missing

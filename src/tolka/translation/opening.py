@@ -125,6 +125,7 @@ def _with_torch(folders: list[Path], search: SearchConfig, decoding: DecodingCon
         from tolka.formats.any_model import load_any
         from tolka.system.memory import keep_freed_memory
     except ModuleNotFoundError as error:
+        find_model_folder(folders[0])  # a misspelt name is no matter of torch
         advice = "mt-train export --to ctranslate2 writes a folder that does without"
         raise ConfigError(f"{folders[0]} takes {error.name}, which is not installed: {advice}") from None
 
