@@ -32,6 +32,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
     options = parser.parse_intermixed_args(arguments)
+
     plain, settings = separate_files(options.inputs)
     word = str(plain[0]) if plain else ""
     if word in _SUBCOMMANDS:  # a model's folder of such a name is ./compare

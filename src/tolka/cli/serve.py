@@ -26,6 +26,7 @@ def run(arguments: Sequence[str]) -> int:
         "--suggestions", type=Path, metavar="FILE", help="a .tsv that corrections of translations are appended to"
     )
     options = parser.parse_intermixed_args(arguments)
+
     names, settings = separate_files(options.inputs)
     if not names:
         raise ConfigError("mt-serve needs a model: mt-serve runs/sample")

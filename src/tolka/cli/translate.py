@@ -27,6 +27,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--json", type=Path, metavar="REPORT", help="write there what became of a document's texts")
     options = parser.parse_intermixed_args(arguments)
+
     files, settings = separate_files(options.inputs)
     models = models_of(options.model)
 
