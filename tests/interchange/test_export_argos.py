@@ -47,6 +47,12 @@ BYTES = slice(4, 260)  # ids of the subwords that are bytes
 PROGRAM = shutil.which("argos-translate")
 
 
+@pytest.fixture(autouse=True)
+def no_program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "installed" not in request.fixturenames:
+        monkeypatch.setattr(argos, "_PROGRAM", "argos-translate that is nowhere")
+
+
 @pytest.fixture
 def installed() -> str:
     """The program argos-translate."""
@@ -81,7 +87,8 @@ def unpacked(package: Path, out: Path) -> Path:
 
 
 def test_what_is_in_a_package(made: Path, tmp_path: Path) -> None:
-    export_argos(made, tmp_path / "x.argosmodel", lines=TEXTS)
+    said = list[str]()
+    export_argos(made, tmp_path / "x.argosmodel", lines=TEXTS, say=said.append)
     folder = unpacked(tmp_path / "x.argosmodel", tmp_path / "packages")
     assert folder.name == "xa_xb"
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
@@ -95,6 +102,7 @@ def test_what_is_in_a_package(made: Path, tmp_path: Path) -> None:
     assert "mt-translate THIS_FOLDER" not in card
     assert card.count("## Parity") == 1
     assert "what Argos Translate computes and CTranslate2" in card
+    assert any("argos-translate that is nowhere is not on PATH" in line for line in said)
 
 
 def test_what_one_model_decodes_of_two_vocabularies(tmp_path: Path) -> None:
@@ -235,10 +243,27 @@ def test_the_file_of_the_splitter_is_that_of_its_script() -> None:
     assert len(argos._splitter("en")) == len(splitter.model())
 
 
+def test_what_the_program_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Argos leaves out line feeds at the beginning, for translations that are empty."""
+    program = tmp_path / "argos"
+    monkeypatch.setattr(argos, "_PROGRAM", str(program))
+    for script, expected in (("cat > /dev/null; echo a; echo b_c", ["", "a", "b_c"]), ("exit 3", "exit code 3")):
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        side = argos.ArgosSide(tmp_path / "packages" / "xa_xb", ("xa", "xb"))
+        if isinstance(expected, list):
+            assert side.translate(["x", "y", "z"]) == expected
+            continue
+        with pytest.raises(CheckpointError, match=f"argos cannot translate with the package: {expected}"):
+            side.translate(["x"])
+
+
 @pytest.mark.slow
 def test_the_program_itself(installed: str, made: Path, tmp_path: Path) -> None:
     """Installed and used in a home of its own, whose proxies lead nowhere."""
-    export_argos(made, tmp_path / "x.argosmodel", lines=TEXTS)
+    said = list[str]()
+    export_argos(made, tmp_path / "x.argosmodel", lines=TEXTS, say=said.append)
+    assert any("Argos Translate and CTranslate2" in line for line in said)
     unpacked(tmp_path / "x.argosmodel", tmp_path / "packages")
     home = {"HOME": str(tmp_path / "home"), "ARGOS_PACKAGES_DIR": str(tmp_path / "packages"), "ARGOS_BEAM_SIZE": "1"}
     nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")

@@ -4,8 +4,10 @@ A package is a zip with one folder: a model of CTranslate2, a SentencePiece mode
 """
 
 import json
+import os
 import re
 import shutil
+import subprocess
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 import regex
 
-from tolka.errors import ConfigError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.interchange.export_ctranslate2 import CTranslate2Side, export_checked
 from tolka.interchange.parity import FP16, FP32, Side, compare, sample_of
 from tolka.model_directory.card import facts_of, model_card
@@ -32,6 +34,7 @@ from tolka.text.scripts import check_code, plain_code
 from tolka.tokenizer.character_rules import with_rules
 from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
 
+_PROGRAM = "argos-translate"
 _VERSION = "100.0"  # above all of Argos's index, whose updates would take the place of the package
 LEXICON_SIZE = 8192  # bytes of the abbreviations in the splitter, where it has blanks
 _LIMIT = 256  # tokens of a translation: CTranslate2's default, which Argos leaves
@@ -41,25 +44,45 @@ _SENTENCES = regex.compile(r"[^\p{Sentence_Terminal}…\r]*+[\p{Sentence_Termina
 class _BlankingSide(CTranslate2Side):
     """A folder of CTranslate2; its translations have blanks in place of `_`, as Argos's have."""
 
+    changed = 0  # translations
+
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Return the greedy translation of each line."""
-        return [text.replace("_", " ") for text in super().translate(lines)]
+        found = super().translate(lines)
+        self.changed = sum("_" in text for text in found)
+        return [text.replace("_", " ") for text in found]
 
 
 class ArgosSide(Side):
-    """A package in the libraries that argos-translate calls, on the CPU."""
+    """A package in argos-translate, on the CPU; if that is not on PATH, in the libraries that it calls."""
 
-    name = "what Argos Translate computes"
-
-    def __init__(self, package: Path) -> None:
-        """package: its folder."""
-        self._package = package
+    def __init__(self, package: Path, codes: Sequence[str]) -> None:
+        """package: its folder, with no others beside it. codes: those of its languages."""
+        self._package, self._codes, self.program = package, codes, shutil.which(_PROGRAM)
+        self.name = "Argos Translate" if self.program else "what Argos Translate computes"
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """Return the greedy translation of each line, which is one sentence.
+        """Return the greedy translation of each line, which is one sentence."""
+        found = self._by_program(lines) if self.program else self._by_libraries(lines)
+        return [text.replace("\N{REPLACEMENT CHARACTER}", "") for text in found]  # as tolka: bytes of no character
 
-        As `apply_packaged_translation` of argostranslate/translate.py, and `decode` of its tokenizer.py.
-        """
+    def _by_program(self, lines: Sequence[str]) -> list[str]:
+        settings = dict.fromkeys(("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), f"{self._package.parent}-home")
+        settings |= {"ARGOS_PACKAGES_DIR": str(self._package.parent), "ARGOS_DEVICE_TYPE": "cpu", "PYTHONUTF8": "1"}
+        done = subprocess.run(
+            [str(self.program), "--from-lang", self._codes[0], "--to-lang", self._codes[1]],
+            input="\n".join(lines).encode(),
+            capture_output=True,
+            env={**os.environ, **settings, "ARGOS_BEAM_SIZE": "1"},
+        )
+        found = done.stdout.decode().removesuffix("\n").split("\n")
+        if done.returncode or len(found) > len(lines):
+            said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+            raise CheckpointError(f"{self.program} cannot translate with the package: {said[-1]}")
+        return [""] * (len(lines) - len(found)) + found  # it leaves out line feeds at the beginning
+
+    def _by_libraries(self, lines: Sequence[str]) -> list[str]:
+        """As `apply_packaged_translation` of argostranslate/translate.py, and `decode` of its tokenizer.py."""
         import ctranslate2
 
         processor = processor_of((self._package / "sentencepiece.model").read_bytes())
@@ -73,8 +96,7 @@ class ArgosSide(Side):
             beam_size=1,
         )
         texts = [processor.decode_pieces(result.hypotheses[0]) for result in results]
-        # Without bytes of no character, as tolka.
-        return [text.translate({ord("▁"): " ", ord("_"): " ", 0xFFFD: None}) for text in texts]
+        return [text.replace("▁", " ").replace("_", " ") for text in texts]
 
 
 def export_argos(
@@ -106,9 +128,13 @@ def export_argos(
         exported, folder = Path(work) / "ctranslate2", Path(work) / "packages" / "_".join(codes)
         parity = export_checked(model, exported, dtype, lines, say)
         _write_package(saved, exported, folder, direction)
-        ours = _BlankingSide(exported, direction, _LIMIT - len(tags.target))
+        ours, argos = _BlankingSide(exported, direction, _LIMIT - len(tags.target)), ArgosSide(folder, codes)
         parts = [each.strip() for line in sample_of(saved, lines) for each in _SENTENCES.findall(line)]
-        section = compare(ours, ArgosSide(folder), [*filter(None, parts)]).check(FP32 if exact else FP16, say)
+        section = compare(ours, argos, [*filter(None, parts)]).check(FP32 if exact else FP16, say)
+        if not argos.program:
+            say(f"note: {_PROGRAM} is not on PATH: compared was what it has its libraries compute, and not itself")
+        if ours.changed:
+            say(f"note: Argos writes a blank for each _, which {ours.changed} of these translations have")
         facts = {**facts_of(saved.folder, saved.scores), "exported for": f"Argos Translate, in {dtype or 'float32'}"}
         card = model_card(saved.config, facts, saved.scores, has_config=False, marks_lines=False, is_folder=False)
         sections = [card, parity.as_markdown(), section.split("\n", 2)[2]]  # under one heading
