@@ -22,12 +22,15 @@ FAIRSEQ_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 NAMED_SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 _FAIRSEQ_PLACES = (2, 3, 1, 0)  # the ids of </s>, <unk>, <pad> and <s>, as a `Vocabulary` has its places
 _TAG = re.compile(r"__(.+)__")
-# The languages in the order of their ids, as transformers' M2M100Tokenizer has them.
-_LANGUAGES = (
-    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu "
-    "hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt "
-    "ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
-)
+# The languages in the order of their ids, by language_codes of transformers' M2M100Tokenizer.
+_ORDERS = {
+    "m2m100": (
+        "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu "
+        "hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt "
+        "ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
+    ),
+    "wmt21": "en ha is ja cs ru zh de",
+}
 
 
 def read_m2m_100(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
@@ -39,10 +42,10 @@ def read_m2m_100(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> To
     if tuple(names[: len(FAIRSEQ_SPECIAL)]) != FAIRSEQ_SPECIAL:
         raise CheckpointError(f"{path} must begin with {', '.join(FAIRSEQ_SPECIAL)}, and begins with {names[:4]!r:.80}")
     codes = str(about.get("language_codes", "m2m100"))
-    if codes != "m2m100":
-        raise CheckpointError(f"{folder.path / TOKENIZER_CONFIG}: language_codes ({codes:.80}) must be m2m100")
+    if codes not in _ORDERS:
+        raise CheckpointError(f"{folder.path / TOKENIZER_CONFIG}: language_codes ({codes:.80}) must be m2m100 or wmt21")
     # transformers numbers them in this order, whatever is listed.
-    tags = [f"__{code}__" for code in _LANGUAGES.split()]
+    tags = [f"__{code}__" for code in _ORDERS[codes].split()]
     listed = [each for each in listed_tags(folder, about) if _TAG.fullmatch(each)]
     tags += listed[len(tags) :]
     model = folder.sentencepiece_model(SPM)
