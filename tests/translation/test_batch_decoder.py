@@ -38,9 +38,10 @@ class Copying(Engine):
     def cpu_threads(self) -> int:
         return self.threads
 
-    def fits(self, rows: list[list[int]], width: int) -> bool:
+    def check(self, rows: list[list[int]], width: int) -> None:
         self.batches.append(rows)
-        return len(rows) == 1 or len(rows) * (max(map(len, rows)) + 1) * width <= self.capacity
+        if len(rows) > 1 and len(rows) * (max(map(len, rows)) + 1) * width > self.capacity:
+            raise MemoryError
 
     def translate(
         self,
@@ -49,18 +50,14 @@ class Copying(Engine):
         wishes: Sequence[Wish] = (),
         scored: bool = False,
         tags: Tags = NO_TAGS,
-    ) -> list[list[Hypothesis]] | None:
+    ) -> list[list[Hypothesis]]:
         if [*self.refuses] in sources:
             raise CheckpointError("scores are not finite")
-        if not self.fits(sources, search.width):
-            return None
+        self.check(sources, search.width)
         return [[Hypothesis([*wish.prefix, *ids], 0.0, 0.0, True)] for ids, wish in zip(sources, wishes, strict=True)]
 
-    def score(
-        self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS
-    ) -> list[list[float]] | None:
-        if not self.fits(sources, 1):
-            return None
+    def score(self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS) -> list[list[float]]:
+        self.check(sources, 1)
         return [[float(-sum(source)), *map(float, target)] for source, target in zip(sources, targets, strict=True)]
 
     def side_by_side(self, count: int) -> AbstractContextManager[Any]:
