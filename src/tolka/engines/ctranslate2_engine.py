@@ -31,15 +31,6 @@ _WORKERS = 2  # batches in parallel, as BatchDecoder has
 _PROBED = 64  # most subwords of a side in the sentence that tells whether the model's scores are finite
 
 
-def unavailable_reason(decoding: DecodingConfig) -> str:
-    """Return why CTranslate2 does not compute on the device or in the dtype of the options; "" if it does both."""
-    try:
-        _place(decoding, "float32")
-    except ConfigError as error:
-        return str(error)
-    return ""
-
-
 def has_gpu() -> bool:
     """Return whether there seems to be a GPU, which not every build of CTranslate2 can tell."""
     import ctranslate2

@@ -309,7 +309,7 @@ class Translator(Generic[E]):
         results: dict[int, list[Translation]] = {}
         for number, call in enumerate(calls):
             if number not in results:
-                alike = [n for n, each in enumerate(calls) if n not in results and each.request.is_like(call.request)]
+                alike = [n for n, each in enumerate(calls) if n not in results and each.request == call.request]
                 # With torch a seed gives the same samples whatever else is translated.
                 is_for_torch = self._lacks(call.request) or isinstance(call.request.search, SamplingConfig)
                 translator = self.with_torch() if self.with_torch and is_for_torch else self
