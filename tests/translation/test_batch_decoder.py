@@ -138,8 +138,9 @@ def test_each_segment_has_its_own_wish() -> None:
 def test_the_longest_segments_of_the_first_batches() -> None:
     """One batch for each of two workers: all of the longest two, which fill a ceiling of 60."""
     segments = [Segment("", [5] * length) for length in (3, 59, 4, 58, 5)]
-    decoder = BatchDecoder(Copying(2), TOKENIZER, 60)
-    assert sorted(len(each.ids) for each in decoder.longest(segments, GreedyConfig())) == [58, 59]
+    engine = Copying(2)
+    BatchDecoder(engine, TOKENIZER, 60).rehearse(segments, ResolvedRequest(GreedyConfig(), UNKNOWN))
+    assert sorted(len(ids) for rows in engine.batches for ids in rows) == [58, 59]
 
 
 @each_row("capacity", [10**9, 100])

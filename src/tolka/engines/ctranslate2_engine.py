@@ -181,9 +181,6 @@ class CTranslate2Engine(Engine):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def free_memory(self) -> None:
-        """Do nothing: CTranslate2 releases what it allocated."""
-
     @cached_property
     def _is_finite(self) -> bool:
         """Whether a sentence of subwords from all over the vocabulary has no NaN or inf as a score."""

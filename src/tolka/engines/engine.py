@@ -85,6 +85,5 @@ class Engine(ABC):
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:
         """Return an executor of `count` threads that share the CPU; for one, it may be the caller's own thread."""
 
-    @abstractmethod
-    def free_memory(self) -> None:
+    def free_memory(self) -> None:  # noqa: B027  (not every engine has a cache)
         """Release cached memory after a batch that did not fit."""

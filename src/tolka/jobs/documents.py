@@ -206,8 +206,7 @@ class _Work:
                         kept.write(json_text(outcomes).encode() + b"\n")
                         kept.record({"tally": dict(self.tally.counts)})
                 report.add(window, outcomes)
-                for text in window:
-                    out.write(document.write(text))
+                out.writelines(map(document.write, window))
             out.write(document.end())
         for note in document.notes():
             self._say(f"note: {planned.path}: {note}")

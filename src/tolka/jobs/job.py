@@ -19,8 +19,7 @@ class Job:
     """The files of a job. inputs: none = stdin. output: None = stdout.
 
     report: a file for what became of documents, as JSON. attention: a folder for attention maps. are_given: whether the
-    second of two files has translations to score. stdin,
-    stdout: of the process; None if they are closed.
+    second of two files has translations to score. stdin, stdout: of the process; None if they are closed.
     """
 
     models: Sequence[Path]

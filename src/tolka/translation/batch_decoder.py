@@ -11,7 +11,6 @@ from typing import TypeVar
 from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.engines.engine import Engine
 from tolka.search.hypothesis import Hypothesis, Rendered
-from tolka.search.options import SearchConfig
 from tolka.system.memory import is_out_of_memory
 from tolka.system.progress import Say, silent
 from tolka.text.direction import Direction
@@ -72,11 +71,11 @@ class BatchDecoder:
                 tick(len(batch))
         return [results[number] for number in range(len(sources))]
 
-    def longest(self, segments: Sequence[Segment], search: SearchConfig) -> list[Segment]:
-        """Return the segments of the first batches, which have the longest: one batch per worker."""
+    def rehearse(self, segments: Sequence[Segment], request: ResolvedRequest) -> None:
+        """Translate the longest segments, one batch per worker, to check that they fit in memory."""
         sources = [segment.ids for segment in segments]
-        batches = islice(self._batches(sources, range(len(sources)), search.width), self.workers)
-        return [segments[i] for i in chain.from_iterable(batches)]
+        batches = islice(self._batches(sources, range(len(sources)), request.search.width), self.workers)
+        self.translate([segments[i] for i in chain.from_iterable(batches)], request, lambda share: None)
 
     def _reduce_batches(self, ceiling: int, tokens: int) -> None:
         """Halve the ceiling on tokens after a batch under it, of `tokens` with padding, did not fit in memory."""

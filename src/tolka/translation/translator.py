@@ -403,9 +403,7 @@ class Translator(Generic[E]):
         resolved = self._call([], request, lambda share: None).request
         segmenter = self._segmenter(replace(resolved, glossary=(), banned=()))
         segments = [each for text in texts for each in segmenter.segment(text).segments]
-        if segments:
-            longest = self._decoder.longest(segments, resolved.search)
-            self._decoder.translate(longest, replace(resolved, scored=False), lambda share: None)
+        self._decoder.rehearse(segments, replace(resolved, scored=False))
 
 
 def _loaded_for(load: Callable[[], Translator[E]], direction: Direction) -> Translator[E]:
