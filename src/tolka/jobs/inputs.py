@@ -98,7 +98,8 @@ class Texts:
         self._config, self._limit, self._stdin = config, limit, stdin
         buffer = stdin.buffer if stdin else None
         self._files: list[LineFile] = [GivenTranslations(files, config, limit)] if are_given else []
-        for path in (files or [None]) if not are_given else ():
+        named: Sequence[Path | None] = files or [None]
+        for path in named if not are_given else ():
             kind = kind_of(path, config)
             assert issubclass(kind, LineFile), "a document is no file of lines"
             self._files.append(kind(path or Path("stdin"), Layout(config.column), limit, None if path else buffer))
