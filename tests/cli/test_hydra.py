@@ -81,7 +81,7 @@ def test_the_page_has_rows_and_files() -> None:
     assert len(ROWS) > 20
     assert len(ROWS) == len(re.findall(r"^\| `", PAGE, re.MULTILINE))
     assert {result for _, result, _ in ROWS} == {"works", "refused"}
-    assert {"--print-config '~trainer.ema'", "--shell-completion install=bash"} <= {typed for typed, _, _ in ROWS}
+    assert "--print-config '~trainer.ema'" in {typed for typed, _, _ in ROWS}
     assert [name for name, _ in FILES] == ["conf/mine.yaml", "conf/experiment/short.yaml"]
 
 
@@ -107,7 +107,7 @@ HYDRAS_FLAGS = {  # what Hydra's parser takes, with a value where it needs one -
     "--package model": "unrecognized arguments: --package",
     "--run": "--run is not an option",
     "--multirun": "no setting lists values",
-    "--shell-completion": "--shell-completion takes install=bash",
+    "--shell-completion": "unrecognized arguments: --shell-completion",
     "--config-path conf": "unrecognized arguments: --config-path",
     "--config-name other": "Cannot find primary config 'other'",
     "--config-dir nowhere": "there is no folder nowhere",
@@ -129,7 +129,7 @@ def test_each_flag_of_hydra_s_parser_is_used_or_refused(
     for typed, written in HYDRAS_FLAGS.items():
         words = typed.split()
         try:
-            outcome = command("mt-train", *([] if words[0] == "--shell-completion" else ["trainer.updates=7"]), *words)
+            outcome = command("mt-train", "trainer.updates=7", *words)
             assert written in outcome.out + outcome.err, typed
         except SystemExit:  # argparse's own --help and --version
             assert written in capsysbinary.readouterr().out.decode(), typed

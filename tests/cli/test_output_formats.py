@@ -224,7 +224,7 @@ def test_no_input_is_no_output(command: Command, trained: Path, name: str) -> No
         (["output.format=nbest", "alignments=true"], "output.format=nbest has no place for output.alignments=true"),
         (["output.format=nbest", "--attention", "maps"], "output.format=nbest has no place for --attention"),
         (["output.format=json"], "output.format ('json') is unknown. Did you mean 'jsonl'?"),
-        (["resume=true"], "resume=true continues a file that was begun: name it with -o"),
+        (["resume=true"], "resume=true needs a file that can be read again, and standard output is none: name one"),
         (["resume=true", "-o", "/dev/null"], "resume=true needs a file that can be read again, and /dev/null is"),
     ],
 )

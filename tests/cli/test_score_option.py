@@ -58,6 +58,12 @@ def test_a_line_s_score_is_the_sum_over_its_tokens(command: Command, trained: Pa
         assert float(score) == pytest.approx(expected, abs=1e-4)
 
 
+def test_files_of_any_name_are_read_line_by_line(command: Command, trained: Path, files: tuple[Path, Path]) -> None:
+    expected = command("mt-translate", trained, "--score", *files).out
+    pages = [path.rename(path.with_suffix(".html")) for path in files]
+    assert command("mt-translate", trained, "--score", *pages).out == expected
+
+
 def test_other_formats_have_the_same_scores(command: Command, trained: Path, files: tuple[Path, Path]) -> None:
     scores = [line.split("\t")[0] for line in command("mt-translate", trained, "--score", *files).out.splitlines()]
     nbest = command("mt-translate", trained, "--score", *files, "output.format=nbest").out.splitlines()

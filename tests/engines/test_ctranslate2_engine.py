@@ -4,12 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from copying_model import TOKENIZER
 from fake_ctranslate2 import VOCABULARY, FakeTranslator
 
 from tolka.engines.ctranslate2_engine import CTranslate2Engine, _compute_type, _device
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
 from tolka.search.options import BeamConfig, GreedyConfig
+from tolka.text.direction import UNKNOWN
+from tolka.translation.batch_decoder import BatchDecoder
+from tolka.translation.request import ResolvedRequest
+from tolka.translation.segments import Segment
 
 A, B = 4, 5
 FINITE = [-1.0] * len(VOCABULARY.target)
@@ -29,25 +34,28 @@ def failing(error: Exception) -> FakeTranslator:
 def test_ids_become_subwords_and_come_back_as_ids() -> None:
     translator = FakeTranslator([[("▁b </s>", -1.0)]], token_scores=FINITE)
     results = CTranslate2Engine(translator, VOCABULARY, 1).translate(GreedyConfig(), [[A, B]])
-    assert results is not None
     assert [each.tokens for each in results[0]] == [[B]]
     assert translator.calls[0]["sources"] == [["▁a", "▁b"]]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("CUDA failed with error out of memory"), MemoryError()])
-def test_a_batch_that_does_not_fit_is_none_and_a_single_sentence_an_error(error: Exception) -> None:
-    engine = CTranslate2Engine(failing(error), VOCABULARY, 1)
-    assert engine.translate(BeamConfig(), [[A], [B]]) is None
-    assert engine.score([[A], [B]], [[A], [B]]) is None
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_batch_that_does_not_fit_is_tried_in_halves_and_a_single_sentence_an_error(
+    error: Exception, count: int
+) -> None:
+    translator = failing(error)
+    decoder = BatchDecoder(CTranslate2Engine(translator, VOCABULARY, 0), TOKENIZER, 1000)
     with pytest.raises(type(error)):
-        engine.translate(BeamConfig(), [[A]])
+        decoder.translate([Segment("", [A])] * count, ResolvedRequest(BeamConfig(), UNKNOWN), lambda share: None)
+    assert decoder.tokens == (1000 if count == 1 else 2 * 5)
     with pytest.raises(type(error)):
-        engine.score([[A]], [[A]])
+        decoder.token_scores([([A], [A])] * count, UNKNOWN, lambda share: None)
 
 
 def test_other_errors_are_raised() -> None:
+    decoder = BatchDecoder(CTranslate2Engine(failing(RuntimeError("no such layer")), VOCABULARY, 1), TOKENIZER, 1000)
     with pytest.raises(RuntimeError, match="no such layer"):
-        CTranslate2Engine(failing(RuntimeError("no such layer")), VOCABULARY, 1).translate(BeamConfig(), [[A], [B]])
+        decoder.translate([Segment("", [A])] * 2, ResolvedRequest(BeamConfig(), UNKNOWN), lambda share: None)
 
 
 def test_greedy_search_checks_once_that_scores_are_finite() -> None:

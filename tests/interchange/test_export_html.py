@@ -17,8 +17,7 @@ from random_page_model import DIRECTION, lines, write_random_model
 from conftest import Command
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.html.tokenizer import about_tokenizer
-from tolka.formats.html.weights import check_expressible, pack_weights
+from tolka.formats.html.model import about_tokenizer, check_expressible, pack_weights
 from tolka.interchange import export_html as module
 from tolka.interchange.export_html import NodeSide, export_html, settings_of
 from tolka.interchange.parity import TolkaSide
@@ -147,7 +146,7 @@ def test_without_node_nothing_is_compared(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(shutil, "which", lambda name: None)
     export_html([tmp_path / "m", tmp_path / "m"], tmp_path / "page.html", say=said.append)
     assert [line[:4] for line in said] == ["note"]
-    assert "nothing was compared; name it with --node PATH" in said[0]
+    assert "nothing was compared; PATH must name its folder" in said[0]
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "made </script>" not in text  # the name of the run
     about = json.loads(re.search(r'id="about">(.*?)</script>', text)[1])  # type: ignore[index]
@@ -225,8 +224,6 @@ def test_what_a_page_cannot_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         export_html([tmp_path / "m"], tmp_path / "page.html")
     with pytest.raises(ConfigError, match=r"--dtype \(bfloat16\) is unknown to a page. Known: int8, fp32"):
         export_html([tmp_path / "m"], tmp_path / "page.html", "bfloat16")
-    with pytest.raises(ConfigError, match=r"--node \(no-such-program\) is not Node 18 or later"):
-        export_html([tmp_path / "m"], tmp_path / "page.html", node="no-such-program")
     assert not (tmp_path / "page.html").exists()
 
 
@@ -251,10 +248,5 @@ def test_command(command: Command, tmp_path: Path) -> None:
     for words, code, message in outputs:
         refused = command("mt-train", "export", tmp_path / "m", "--to", "html", *words)
         assert (refused.code, message in refused.err) == (code, True), refused.err
-    others: list[tuple[list[object], str]] = [
-        ([tmp_path / "m"], "--to ctranslate2 takes one model"),
-        (["--node", "node"], "node: --to ctranslate2 takes one model and no --node"),
-    ]
-    for words, message in others:
-        refused = command("mt-train", "export", tmp_path / "m", *words, "--to", "ctranslate2", "-o", tmp_path / "c")
-        assert (refused.code, message in refused.err) == (2, True), refused.err
+    refused = command("mt-train", "export", tmp_path / "m", tmp_path / "m", "--to", "ctranslate2", "-o", tmp_path / "c")
+    assert (refused.code, "--to ctranslate2 takes one model" in refused.err) == (2, True), refused.err

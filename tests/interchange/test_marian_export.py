@@ -150,7 +150,7 @@ def test_a_model_of_several_directions(tmp_path: Path) -> None:
     for folder in (write_by_hand(tmp_path / "tagged", tags=True), tmp_path / "recurrent"):
         with pytest.raises(ConfigError) as caught:
             written(folder, tmp_path / "out")
-        assert str(caught.value).startswith(f"{folder} is of several directions, and Marian's programs know no tags")
+        assert str(caught.value).startswith(f"{folder} is of several directions, and Marian's programs translate")
         assert "one direction at a time (without corpus.both_directions)" in str(caught.value)
 
 

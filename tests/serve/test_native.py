@@ -12,8 +12,7 @@ from made_server import DE_EN, EN_DE, application, client
 
 import tolka
 from tolka.config.translate_command import translate_config
-from tolka.jobs.formats import LineResult
-from tolka.jobs.json_lines import JsonLines
+from tolka.jobs.formats import JsonLines, LineResult
 from tolka.serve.app import Application, openapi
 from tolka.serve.documents import Documents
 from tolka.serve.models import ServedModels

@@ -38,17 +38,15 @@ class Server:
             time.sleep(0.05)
         raise AssertionError(f"no '{words}' in {self.log.read_text()}")
 
-    def ask(self, values: dict[str, Any] = ASKED) -> Any:
-        request = Request(
-            f"{self.address}/translate", json.dumps(values).encode(), {"content-type": "application/json"}
-        )
+    def ask(self, values: dict[str, Any] = ASKED, address: str = "/translate") -> Any:
+        request = Request(f"{self.address}{address}", json.dumps(values).encode(), {"content-type": "application/json"})
         with urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
 
 @contextmanager
-def started(log: Path, *arguments: object) -> Iterator[Server]:
-    command = [sys.executable, "-c", START, *map(str, arguments), "--port", "0"]
+def started(log: Path, *arguments: object, start: str = START) -> Iterator[Server]:
+    command = [sys.executable, "-c", start, *map(str, arguments), "--port", "0"]
     with log.open("w") as stream:
         process = subprocess.Popen(command, stderr=stream, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     try:
@@ -91,6 +89,25 @@ def test_requests_are_answered_before_the_end(trained: Path, tmp_path: Path, num
             answer = b"".join(iter(lambda: connection.recv(2**16), b""))
         assert b"200 OK" in answer
         assert b"translatedText" in answer
+        assert server.process.wait(30) == 0
+
+
+@pytest.mark.slow
+def test_an_exported_model_is_served_without_torch(trained: Path, command: Command, tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    assert command("mt-train", "export", trained, "--to", "ctranslate2", "-o", tmp_path / "exported").code == 0
+    hidden = f"import sys; sys.modules['torch'] = sys.modules['datasets'] = None; {START}"
+    with started(tmp_path / "log", tmp_path / "exported", start=hidden) as server:
+        texts = ["ferry lantern .", "<p>ferry <b>kettle</b></p>"]
+        found = server.ask({**ASKED, "q": texts, "format": "html"})["translatedText"]
+        assert found[1].startswith("<p>")
+        assert found[1].count("<b>") == found[1].count("</b>") == 1
+        detailed = {"texts": "ferry", "source": "xa", "target": "xb", "attention": True, "search": {"n_best": 2}}
+        [values] = server.ask(detailed, "/v1/translate")["translations"]
+        assert len(values["hypotheses"]) == 2
+        assert values["hypotheses"][0]["alignment"] is not None
+        assert values["attention"]
+        server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(30) == 0
 
 

@@ -169,7 +169,9 @@ def write_by_hand(folder: Path, tags: bool = False, **options: Any) -> Path:
     }
     write_json(folder / "config.json", {**config, **options})
     draw = torch.Generator().manual_seed(1)
-    shapes = shapes_of(TransformerConfig(d_model=16, heads=2, d_ff=24, layers=1, norm="post"), (size, size))
+    shapes = shapes_of(
+        TransformerConfig(d_model=16, heads=2, d_ff=24, layers=1, norm="post"), (size, size), shared=True
+    )
     shapes[BIAS] = (1, size)
     kept = {name: shape for name, shape in shapes.items() if name not in (SOURCE, TARGET, OUTPUT)}
     # By name: another order of a table would draw another model, which may have ties between its likeliest tokens.

@@ -38,9 +38,10 @@ class Copying(Engine):
     def cpu_threads(self) -> int:
         return self.threads
 
-    def fits(self, rows: list[list[int]], width: int) -> bool:
+    def check(self, rows: list[list[int]], width: int) -> None:
         self.batches.append(rows)
-        return len(rows) == 1 or len(rows) * (max(map(len, rows)) + 1) * width <= self.capacity
+        if len(rows) > 1 and len(rows) * (max(map(len, rows)) + 1) * width > self.capacity:
+            raise MemoryError
 
     def translate(
         self,
@@ -49,18 +50,14 @@ class Copying(Engine):
         wishes: Sequence[Wish] = (),
         scored: bool = False,
         tags: Tags = NO_TAGS,
-    ) -> list[list[Hypothesis]] | None:
+    ) -> list[list[Hypothesis]]:
         if [*self.refuses] in sources:
             raise CheckpointError("scores are not finite")
-        if not self.fits(sources, search.width):
-            return None
+        self.check(sources, search.width)
         return [[Hypothesis([*wish.prefix, *ids], 0.0, 0.0, True)] for ids, wish in zip(sources, wishes, strict=True)]
 
-    def score(
-        self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS
-    ) -> list[list[float]] | None:
-        if not self.fits(sources, 1):
-            return None
+    def score(self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS) -> list[list[float]]:
+        self.check(sources, 1)
         return [[float(-sum(source)), *map(float, target)] for source, target in zip(sources, targets, strict=True)]
 
     def side_by_side(self, count: int) -> AbstractContextManager[Any]:
@@ -141,8 +138,9 @@ def test_each_segment_has_its_own_wish() -> None:
 def test_the_longest_segments_of_the_first_batches() -> None:
     """One batch for each of two workers: all of the longest two, which fill a ceiling of 60."""
     segments = [Segment("", [5] * length) for length in (3, 59, 4, 58, 5)]
-    decoder = BatchDecoder(Copying(2), TOKENIZER, 60)
-    assert sorted(len(each.ids) for each in decoder.longest(segments, GreedyConfig())) == [58, 59]
+    engine = Copying(2)
+    BatchDecoder(engine, TOKENIZER, 60).rehearse(segments, ResolvedRequest(GreedyConfig(), UNKNOWN))
+    assert sorted(len(ids) for rows in engine.batches for ids in rows) == [58, 59]
 
 
 @each_row("capacity", [10**9, 100])

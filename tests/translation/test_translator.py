@@ -57,7 +57,7 @@ def test_long_texts_are_split_at_sentence_marks_and_rejoined() -> None:
     text = "red birds sing. blue fish swim. green frogs jump. the old boat drifts home."
     (result,) = made.translate([text])
     assert result.text == text
-    assert result.parts > 1
+    assert len(result.segments) > 1
     starts = {TOKENIZER.decode_target([row[row > 3].tolist()])[0] for b in made.engine.model.batches for row in b}  # type: ignore[union-attr]
     assert {"red birds sing. blue fish swim.", "green frogs jump."} <= starts
 
@@ -86,10 +86,10 @@ def test_sentences_are_translated_one_by_one_and_rejoined_with_their_blanks() ->
     apart = translator(split="sentences")
     (found,) = apart.translate([text])
     assert encoded(apart) == ["blue fish swim!", "frogs jump?", "red birds sing.", "the boat"]
-    assert (found.text, found.parts, found.sentences, found.too_long) == (text, 4, 4, False)
+    assert (found.text, len(found.segments), found.sentences, found.too_long) == (text, 4, 4, False)
     together = translator(split="length")
     (found,) = together.translate([text])
-    assert len(encoded(together)) == found.parts == 1
+    assert len(encoded(together)) == len(found.segments) == 1
     assert found.sentences == 4
 
 
@@ -98,14 +98,14 @@ def test_sentences_that_are_too_long_are_split_too() -> None:
     (found,) = made.translate(["red birds sing, blue fish swim, green frogs jump. frogs"])
     assert found.text == "red birds sing, blue fish swim, green frogs jump. frogs"
     assert (found.too_long, found.sentences) == (True, 2)
-    assert found.parts > 2
+    assert len(found.segments) > 2
 
 
 def test_never_gives_a_line_whole_however_long() -> None:
     made = translator(split="never", max_length=8, tokens=4000)
     text = "red birds sing. " * 20
     (found,) = made.translate([text])
-    assert (found.text, found.parts, found.too_long) == (text.strip(), 1, False)
+    assert (found.text, len(found.segments), found.too_long) == (text.strip(), 1, False)
 
 
 @pytest.mark.parametrize("max_length", [1, 2, 3])

@@ -15,13 +15,20 @@ from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.system import interrupts
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import printable
+from tolka.version import __version__
 
 DONE, FAILED = 0, 1
 # A file or folder while it is written, and its name in the end.
 _TEMPORARY = re.compile(r"(^|/)\.([^/]+?)(?:\.[0-9a-f]{8}(?:\.partial)?|\.partial(?:\.json)?)(?=/|$)")
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
 
-_SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "evaluate", "mt-serve": "serve"}
+# Command -> the YAML files with its settings; the first has the name of its module.
+_SETTINGS_OF = {
+    "mt-train": ("train", "recipe"),
+    "mt-translate": ("translate",),
+    "mt-eval": ("evaluate",),
+    "mt-serve": ("serve",),
+}
 
 
 def own_process(command: Callable[[Sequence[str]], int]) -> NoReturn:
@@ -51,6 +58,7 @@ def exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str])
     # For plugins: a console script's path lacks the current folder. Last, so that it hides no installed module.
     with suppress(FileNotFoundError):  # somebody has removed it
         sys.path.append(os.getcwd())
+    code, words, stop = FAILED, "", 0
     try:
         interrupts.check()
         code, words = _outcome(command, arguments)
@@ -59,10 +67,10 @@ def exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str])
         causes = error, error.__cause__ or error.__context__
         if not interrupts.received() and not any(isinstance(each, KeyboardInterrupt) for each in causes):
             raise
-        code, words = _interruption(signal.SIGINT)
+        stop = signal.SIGINT
     # Also if its exception was swallowed or replaced by another one: the caller asked for an end, and shall know of it.
-    if interrupts.received():
-        code, words = _interruption(interrupts.received())
+    if stop := interrupts.received() or stop:
+        code, words = 128 + stop, interrupts.last_line(stop)
     if words:
         interrupts.print_last_line(words)
     return code
@@ -115,20 +123,24 @@ def _in_one_line(error: object) -> str:
     return printable(str(error), kept="\n").replace("\n", " ")
 
 
-def _interruption(number: int) -> tuple[int, str]:
-    return 128 + number, interrupts.last_line(number)
-
-
 def _discard_stdout() -> None:
     """Redirect stdout to nowhere: otherwise Python would complain again when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors look like all others, and whose help keeps the lines of examples and settings."""
+    """An argument parser whose errors look like all others, and whose help ends with examples and settings."""
 
     def __init__(self, prog: str, description: str, usage: str | None = None) -> None:
         super().__init__(prog, usage, description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if prog in _SETTINGS_OF:
+            self.add_argument("--version", action="version", version=__version__)
+
+    def format_help(self) -> str:
+        """Return the help, with the text of the command's .txt file and with its settings."""
+        names = _SETTINGS_OF.get(self.prog, ())
+        examples = ["\n" + Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8") for name in names[:1]]
+        return "".join([super().format_help(), *examples, *map(settings_help, names)])
 
     def parse_intermixed_args(self, args: Sequence[str]) -> argparse.Namespace:  # type: ignore[override]
         """Parse options and settings in any order; ConfigError for another program's option names the setting."""
@@ -140,8 +152,7 @@ class Parser(argparse.ArgumentParser):
             after = args[args.index(unknown[0]) + 1 :]
             # --src-lang=en, or --src-lang en where the next argument is neither a setting nor an option.
             value = value or (after[0] if after and "=" not in after[0] and after[0][:1] != "-" else "")
-            known = meaning(flag, value, _SETTINGS_OF.get(self.prog, ""))
-            if known:
+            if known := meaning(flag, value, _SETTINGS_OF.get(self.prog, ("",))[0]):
                 raise ConfigError(f"{flag} is not an option; settings are key=value.{known}")
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options
@@ -161,11 +172,6 @@ def separate_files(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
         else:
             files.append(Path(text))
     return files, settings
-
-
-def examples(name: str) -> str:
-    """Return the text that --help of a command shows before its settings. name: of its module."""
-    return Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8")
 
 
 def settings_help(name: str) -> str:

@@ -8,20 +8,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, print_json, separate_files, settings_help
+from tolka.cli.common import DONE, MODEL_HELP, Parser, print_json, separate_files
 from tolka.errors import ConfigError
 from tolka.model_directory.names import check_outside, models_of
 from tolka.system.atomic import check_output, whole_file
 from tolka.system.progress import say
 from tolka.text.lines import user_path
-from tolka.version import __version__
 
 _SUBCOMMANDS = ("compare", "calibrate", "robustness")
 
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, score, and print a table or JSON on stdout."""
-    options = _parse_arguments(arguments)
+    parser = Parser("mt-eval", "Score translations against references, or a model on a test set.")
+    parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
+    forms = parser.add_mutually_exclusive_group()
+    for form, words in (("json", "JSON"), ("markdown", "Markdown")):
+        forms.add_argument(
+            f"--{form}", dest="form", action="store_const", const=form, default="text", help=f"print {words} instead"
+        )
+    parser.add_argument(
+        "--lines", type=Path, metavar="OUT", help="write the score of each line there, as OUT.tsv or OUT.jsonl"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
+    options = parser.parse_intermixed_args(arguments)
+
     plain, settings = separate_files(options.inputs)
     word = str(plain[0]) if plain else ""
     if word in _SUBCOMMANDS:  # a model's folder of such a name is ./compare
@@ -39,25 +50,6 @@ def run(arguments: Sequence[str]) -> int:
         raise ConfigError("-o OUT takes a model's translations; without a model there are none to write")
     _score(models, settings, options)
     return DONE
-
-
-def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments of mt-eval."""
-    parser = Parser("mt-eval", "Score translations against references, or a model on a test set.")
-    parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
-    forms = parser.add_mutually_exclusive_group()
-    for form, words in (("json", "JSON"), ("markdown", "Markdown")):
-        forms.add_argument(
-            f"--{form}", dest="form", action="store_const", const=form, default="text", help=f"print {words} instead"
-        )
-    parser.add_argument(
-        "--lines", type=Path, metavar="OUT", help="write the score of each line there, as OUT.tsv or OUT.jsonl"
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
-    parser.add_argument("--version", action="version", version=__version__)
-    if {"-h", "--help"} & set(arguments):
-        parser.epilog = examples("evaluate") + settings_help("evaluate")
-    return parser.parse_intermixed_args(arguments)
 
 
 def _score(models: Sequence[Path], settings: Sequence[str], options: argparse.Namespace) -> None:

@@ -1,19 +1,17 @@
 """mt-train: from parallel text to a translator and its score."""
 
 import argparse
-import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tolka.cli.common import DONE, FAILED, Parser, examples, own_process, print_json, settings_help
+from tolka.cli.common import DONE, FAILED, Parser, own_process, print_json
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
 from tolka.errors import ConfigError
 from tolka.system.launch import translate_slurm
 from tolka.system.progress import say
-from tolka.version import __version__
 
 if TYPE_CHECKING:
     from tolka.config.compose import ConfigSource
@@ -29,16 +27,8 @@ def run(arguments: Sequence[str]) -> int:
     options = _parse_arguments(arguments)
     _check_together(options)
 
-    # Before the settings are composed: a completed line has half a setting.
-    if options.shell_completion:
-        from tolka.config.compose import hydra_of
-
-        source = _source(options)
-        with hydra_of(source) as hydra:
-            hydra.shell_completion(source.primary or "train", options.settings)
-        return DONE
-
     from tolka.config.command_line import expand_abbreviations, rerun_config, split_recipe, train_config, with_recipe
+    from tolka.config.compose import ConfigSource
     from tolka.config.plugins import load_plugins
 
     settings = options.settings
@@ -49,7 +39,8 @@ def run(arguments: Sequence[str]) -> int:
     if options.rerun:
         config = rerun_config(options.rerun, settings, say)
     else:
-        source = _source(options)
+        name = (options.config_name or "").removesuffix(".yaml")  # Hydra takes both
+        source = ConfigSource(Path(options.config_dir) if options.config_dir else None, name)
         plugins = [setting for setting in settings if setting.startswith("plugins=")]
         settings = expand_abbreviations(with_recipe(load_plugins(settings, say), source))
         if options.multirun:
@@ -126,12 +117,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     own = parser.add_argument_group("Hydra's options")
     own.add_argument("-cd", "--config-dir", metavar="DIR", help="a folder with YAML files of your own, beside configs/")
     own.add_argument("-cn", "--config-name", metavar="NAME", help="the YAML file to begin with, instead of train")
-    actions.add_argument(
-        "-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script"
-    )
-    parser.add_argument("--version", action="version", version=__version__)
-    if {"-h", "--help"} & set(arguments):
-        parser.epilog = f"{subcommands_help()}\n{examples('train')}{settings_help('train')}{settings_help('recipe')}"
+    parser.epilog = subcommands_help()
     return parser.parse_intermixed_args(arguments)
 
 
@@ -147,12 +133,8 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError("--resume goes on in the run's own folder: leave out run.dir and run.name")
     if options.json and not options.check:
         raise ConfigError("--json goes with --check")
-    if options.multirun and (options.check or options.prepare or options.shell_completion):
+    if options.multirun and (options.check or options.prepare):
         raise ConfigError("-m trains several models, and goes with --print-config alone: leave one of the options out")
-    # query is what an installed completion calls itself, with the line so far in COMP_LINE.
-    completes = re.fullmatch(r"(install|uninstall|query)=(bash|zsh|fish)", " ".join(options.settings))
-    if options.shell_completion and not (completes and (completes[1] != "query" or "COMP_LINE" in os.environ)):
-        raise ConfigError("--shell-completion takes install=bash, install=zsh or install=fish, or uninstall=")
 
 
 def _print_configs(configs: Sequence[Mapping[str, Any]]) -> int:
@@ -175,16 +157,8 @@ def _show_findings(findings: Mapping[str, Any], page: Path, direction: "Directio
         print_json(findings)
     else:
         say(health_report(findings, direction))
-    say(f"all of it, with examples, on one page: {page}")
+    say(f"all of it, with on one page: {page}")
     return DONE
-
-
-def _source(options: argparse.Namespace) -> "ConfigSource":
-    """Return the folder and the file of --config-dir and --config-name."""
-    from tolka.config.compose import ConfigSource
-
-    name = (options.config_name or "").removesuffix(".yaml")  # Hydra takes both
-    return ConfigSource(Path(options.config_dir) if options.config_dir else None, name)
 
 
 def _train_several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSource", only_print: bool) -> int:

@@ -109,34 +109,27 @@ def _export(options: argparse.Namespace) -> None:
     typed = {key: code for key, _, code in (each.partition("=") for each in settings)}
     if unknown := [each for each in settings if options.to != "argos" or each.partition("=")[0] not in _OF_ARGOS]:
         raise ConfigError(f"{unknown[0]}: mt-train export takes no settings but plugins, and --to argos source, target")
-    if options.to != "html" and (others or options.node):
-        raise ConfigError(
-            f"{options.node or others[0]}: --to {options.to} takes one model and no --node; --to html does"
-        )
+    if options.to != "html" and others:
+        raise ConfigError(f"{others[0]}: --to {options.to} takes one model; --to html takes several")
     check_outside(options.output, others)
     (model,), sample = options.models, _sample(options)
 
-    # Each imports its own program and formats.
-    if options.to == "html":
-        from tolka.interchange.export_html import export_html
+    from tolka.interchange.export_argos import export_argos
+    from tolka.interchange.export_ctranslate2 import export_checked
+    from tolka.interchange.export_html import export_html
+    from tolka.interchange.huggingface import export_huggingface
+    from tolka.interchange.marian import export_marian
 
-        export_html([model, *others], options.output, options.dtype, sample, options.node, say)
-    elif options.to == "ctranslate2":
-        from tolka.interchange.export_ctranslate2 import export_checked
-
-        export_checked(model, options.output, options.dtype, sample, say)
-    elif options.to == "argos":
-        from tolka.interchange.export_argos import export_argos
-
-        export_argos(model, options.output, options.dtype, sample, say, **typed)
-    elif options.to == "marian":
-        from tolka.interchange.marian import export_marian
-
-        export_marian(model, options.output, options.dtype, sample, say)
-    else:
-        from tolka.interchange.huggingface import export_huggingface
-
-        export_huggingface(model, options.output, options.dtype, sample, say)
+    exports: Sequence[Callable[..., object]] = (
+        export_huggingface,
+        export_checked,
+        export_marian,
+        export_argos,
+        export_html,
+    )
+    export = dict(zip(_TARGETS, exports, strict=True))[options.to]
+    what = [model, *others] if options.to == "html" else model
+    export(what, options.output, options.dtype, sample, say, **typed)
 
 
 def _sample(options: argparse.Namespace) -> list[str]:
@@ -198,7 +191,6 @@ SUBCOMMANDS = {
                 "help": "html: more models; argos: source=, target=; 'plugins=[MODULE]'",
             },
             "--sample": _SAMPLE,
-            "--node": {"default": "", "metavar": "PATH", "help": "html: the program that runs the page to compare it"},
         },
         _export,
     ),

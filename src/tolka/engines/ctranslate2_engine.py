@@ -25,20 +25,10 @@ from tolka.tokenizer.language_tags import NO_TAGS, Tags
 from tolka.tokenizer.special_tokens import EOS
 
 _COMPUTE_TYPES = {"auto": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
-_NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")
 _GPU_FILES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/kfd", "/dev/dxg")  # NVIDIA, Jetson, AMD, WSL
 _CPU_BATCH = 64  # sentences at once on a CPU: larger batches took up to 1.37 times the time on Intel with AMX
 _WORKERS = 2  # batches in parallel, as BatchDecoder has
 _PROBED = 64  # most subwords of a side in the sentence that tells whether the model's scores are finite
-
-
-def unavailable_reason(decoding: DecodingConfig) -> str:
-    """Return why CTranslate2 does not compute on the device or in the dtype of the options; "" if it does both."""
-    try:
-        _place(decoding, "float32")
-    except ConfigError as error:
-        return str(error)
-    return ""
 
 
 def has_gpu() -> bool:
@@ -132,7 +122,7 @@ class CTranslate2Engine(Engine):
 
     def translate(
         self, search: SearchConfig, sources: Rows, wishes: Wishes = (), scored: bool = False, tags: Tags = NO_TAGS
-    ) -> list[list[Hypothesis]] | None:
+    ) -> list[list[Hypothesis]]:
         # Greedy search asks for no scores, which take up to a third more time; other searches drop NaN and inf.
         if isinstance(search, GreedyConfig) and not self._is_finite:
             raise CheckpointError(NOT_FINITE)
@@ -143,27 +133,16 @@ class CTranslate2Engine(Engine):
             ctranslate2.set_random_seed(search.seed % 2**32)
         limits = [self.longest_translation(search, len(ids)) + 1 for ids in sources]
         run = CTranslate2Search(self.translator, self.vocabulary, search, self._batch_size, tags)
-        try:
-            results = run(sources, limits, wishes, scored)
-        except (RuntimeError, MemoryError) as error:
-            if not _is_out_of_memory(error) or len(sources) == 1:
-                raise
-            return None
-        if not all(results):
+        if not all(results := run(sources, limits, wishes, scored)):
             raise CheckpointError(NOT_FINITE)
         return results
 
-    def score(self, sources: Rows, targets: Rows, tags: Tags = NO_TAGS) -> list[list[float]] | None:
-        try:
-            results = self.translator.score_batch(
-                spell(self.vocabulary.source, sources, tags.source),
-                spell(self.vocabulary.target, targets, tags.target),
-                max_input_length=0,
-            )
-        except (RuntimeError, MemoryError) as error:
-            if not _is_out_of_memory(error) or len(sources) == 1:
-                raise
-            return None
+    def score(self, sources: Rows, targets: Rows, tags: Tags = NO_TAGS) -> list[list[float]]:
+        results = self.translator.score_batch(
+            spell(self.vocabulary.source, sources, tags.source),
+            spell(self.vocabulary.target, targets, tags.target),
+            max_input_length=0,
+        )
         return [list(each.log_probs)[len(tags.target) :] for each in results]
 
     def forced_logits(self, source: list[int], target: list[int]) -> list[Any]:
@@ -202,17 +181,14 @@ class CTranslate2Engine(Engine):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def free_memory(self) -> None:
-        """Do nothing: CTranslate2 releases what it allocated."""
-
     @cached_property
     def _is_finite(self) -> bool:
         """Whether a sentence of subwords from all over the vocabulary has no NaN or inf as a score."""
         sources, targets = (
             range(EOS, len(side), len(side) // _PROBED + 1) for side in (self.vocabulary.source, self.vocabulary.target)
         )
-        scores = self.score([list(sources)], [list(targets)])
-        return scores is None or all(math.isfinite(value) and value >= NEVER for value in scores[0])
+        (scores,) = self.score([list(sources)], [list(targets)])
+        return all(math.isfinite(value) and value >= NEVER for value in scores)
 
 
 def _failure(translator: Any, vocabulary: Vocabularies) -> str:
@@ -243,7 +219,3 @@ def _device(name: str, gpus: int) -> tuple[str, int]:
     if kind == "cuda" and int(number or 0) >= gpus:
         raise ConfigError(f"decoding.device is {name}, but CTranslate2 finds {gpus} CUDA devices; try auto")
     return kind, int(number or 0)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY)

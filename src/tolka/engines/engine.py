@@ -56,18 +56,19 @@ class Engine(ABC):
     @abstractmethod
     def translate(
         self, search: SearchConfig, sources: Rows, wishes: Wishes = (), scored: bool = False, tags: Tags = NO_TAGS
-    ) -> list[list[Hypothesis]] | None:
-        """Return the hypotheses of each source, best first; None if the batch does not fit in memory.
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each source, best first.
 
         sources: ids without `</s>`. wishes: constraints on the translation of each source. scored: whether scores are
-        needed. tags: of the direction; no hypothesis has one. CheckpointError if the model's scores are not finite.
+        needed. tags: of the direction; no hypothesis has one. CheckpointError if the model's scores are not finite; an
+        error of `is_out_of_memory` if the batch does not fit.
         """
 
-    def score(self, sources: Rows, targets: Rows, tags: Tags = NO_TAGS) -> list[list[float]] | None:
+    def score(self, sources: Rows, targets: Rows, tags: Tags = NO_TAGS) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`, given those before it.
 
-        sources, targets: ids without `</s>`. tags: of the direction, which have no scores. None if the batch does not
-        fit in memory.
+        sources, targets: ids without `</s>`. tags: of the direction, which have no scores. Errors are those of
+        `translate`.
         """
         raise ConfigError(f"{type(self).__name__} does not score given translations")
 
@@ -84,6 +85,5 @@ class Engine(ABC):
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:
         """Return an executor of `count` threads that share the CPU; for one, it may be the caller's own thread."""
 
-    @abstractmethod
-    def free_memory(self) -> None:
+    def free_memory(self) -> None:  # noqa: B027  (not every engine has a cache)
         """Release cached memory after a batch that did not fit."""

@@ -95,6 +95,6 @@ def _translate_and_score(
     tags = tokenizer.tags(Direction(codes[0], codes[-1])) if codes else NO_TAGS
     search = GreedyConfig(max_length_factor=0.0, max_length_extra=_LONGEST - 1)
     results = engine.translate(search, sources, tags=tags._replace(never=tokenizer.without_text))
-    translations = [hypotheses[0].tokens for hypotheses in results or ()]
-    scores = [score for row in engine.score(sources, given or translations, tags) or () for score in row[:-1]]
+    translations = [hypotheses[0].tokens for hypotheses in results]
+    scores = [score for row in engine.score(sources, given or translations, tags) for score in row[:-1]]
     return translations, -sum(scores) / max(1, len(scores))

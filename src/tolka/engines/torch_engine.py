@@ -21,7 +21,6 @@ from tolka.models.tagged import Tagged
 from tolka.search.base import SearchConfig
 from tolka.search.hypothesis import Hypothesis, Wishes
 from tolka.system.device import choose_device, device_memory, half_precision, use_threads
-from tolka.system.memory import is_out_of_memory
 from tolka.system.threads import side_by_side
 from tolka.tokenizer.language_tags import NO_TAGS, Tags
 
@@ -69,35 +68,24 @@ class TorchEngine(Engine):
 
     def translate(
         self, search: SearchConfig, sources: Rows, wishes: Wishes = (), scored: bool = False, tags: Tags = NO_TAGS
-    ) -> list[list[Hypothesis]] | None:
+    ) -> list[list[Hypothesis]]:
         source, lengths = Flat.of(sources).with_eos()
         constraints = {"wishes": wishes} if any(wishes) else {}  # a plugin's search may lack the argument
         model = (self.model if tags == NO_TAGS else Tagged(self.model, tags)).eval()
-        try:
-            with torch.inference_mode():
-                results = search.build().search(model, source.to(self.device), lengths.to(self.device), **constraints)
-        except (RuntimeError, MemoryError) as error:
-            # A single sentence cannot be made smaller: its error is the user's.
-            if not is_out_of_memory(error) or len(sources) == 1:
-                raise
-            return None
+        with torch.inference_mode():
+            results = search.build().search(model, source.to(self.device), lengths.to(self.device), **constraints)
         # A search drops hypotheses whose score is NaN; where none is left, the model is damaged.
         if not all(results):
             raise CheckpointError(NOT_FINITE)
         return [hypotheses[: search.candidate_count] for hypotheses in results]
 
-    def score(self, sources: Rows, targets: Rows, tags: Tags = NO_TAGS) -> list[list[float]] | None:
+    def score(self, sources: Rows, targets: Rows, tags: Tags = NO_TAGS) -> list[list[float]]:
         batch = collate(sources, targets, tags).to(self.device)
         self.model.eval()
-        try:
-            with torch.inference_mode():
-                features, references = self.model(batch), batch.targets  # of the target tokens but tags: (N, D), (N,)
-                # Numbers at once: tensors that are kept would stand where the next chunk's logits need space.
-                scores = [-nll for part in token_nll(self.model, features, references) for nll in part.tolist()]
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error) or len(sources) == 1:
-                raise
-            return None
+        with torch.inference_mode():
+            features, references = self.model(batch), batch.targets  # of the target tokens but tags: (N, D), (N,)
+            # Numbers at once: tensors that are kept would stand where the next chunk's logits need space.
+            scores = [-nll for part in token_nll(self.model, features, references) for nll in part.tolist()]
         ends = list(accumulate(len(target) + 1 for target in targets))
         return [scores[end - len(target) - 1 : end] for end, target in zip(ends, targets, strict=True)]
 

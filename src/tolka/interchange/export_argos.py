@@ -130,7 +130,7 @@ def export_argos(
         _write_package(saved, exported, folder, direction)
         ours, argos = _BlankingSide(exported, direction, _LIMIT - len(tags.target)), ArgosSide(folder, codes)
         parts = [each.strip() for line in sample_of(saved, lines) for each in _SENTENCES.findall(line)]
-        section = compare(ours, argos, [*filter(None, parts)]).check_and_report(FP32 if exact else FP16, say)
+        section = compare(ours, argos, [*filter(None, parts)]).check(FP32 if exact else FP16, say)
         if not argos.program:
             say(f"note: {_PROGRAM} is not on PATH: compared was what it has its libraries compute, and not itself")
         if ours.changed:

@@ -45,8 +45,8 @@ class CTranslate2Side:
         self._direction = direction
         self.name = f"CTranslate2 {ctranslate2.__version__}"
         search = GreedyConfig(max_length_factor=0.0, max_length_extra=limit - 1)
-        exported = read_exported(folder)
-        self._translator = translator_of(exported, search, DecodingConfig(device="cpu", split="never"))
+        decoding = DecodingConfig(device="cpu", split="never")
+        self._translator = translator_of(read_exported(folder), search, decoding)
         self.engine = self._translator.engine
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -55,9 +55,8 @@ class CTranslate2Side:
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
         """Return the logits of forced decoding; see `Side`."""
-        tags = self._translator.tokenizer.tags(self._direction)
-        tokenizer = self._translator.tokenizer
-        logits_of_pairs = list[Logits]()
+        tokenizer, logits_of_pairs = self._translator.tokenizer, list[Logits]()
+        tags = tokenizer.tags(self._direction)
         for source, target in pairs:
             (source_ids,), (target_ids,) = tokenizer.encode_source([source]), tokenizer.encode_target([target])
             logits = self.engine.forced_logits([*tags.source, *source_ids], [*tags.target, *target_ids])
@@ -86,7 +85,7 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
         ours = TolkaSide(saved)
         theirs = CTranslate2Side(work, ours.direction)
         parity = compare(ours, theirs, sample_of(saved, lines, say))
-        section = parity.check_and_report(THRESHOLDS[dtype], say)
+        section = parity.check(THRESHOLDS[dtype], say)
         # For other processors, where rounded weights are compared with what they give on this one.
         sample = draw_sample(ours.engine, theirs.engine, plain.tokenizer)
         replace(exported, sample=sample).write(work)

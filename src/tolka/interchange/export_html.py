@@ -15,9 +15,15 @@ import numpy as np
 
 from tolka.engines.options import resolved_split
 from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.html.model import (
+    DTYPES,
+    about_characters,
+    about_splitter,
+    about_tokenizer,
+    check_expressible,
+    pack_weights,
+)
 from tolka.formats.html.page import join_page
-from tolka.formats.html.tokenizer import about_characters, about_splitter, about_tokenizer
-from tolka.formats.html.weights import DTYPES, check_expressible, pack_weights
 from tolka.interchange.export_ctranslate2 import THRESHOLDS
 from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.card import facts_of, model_card
@@ -83,18 +89,18 @@ class NodeSide:
 
 
 def export_html(
-    folders: Sequence[Path], out: Path, dtype: str = "", lines: Sequence[str] = (), node: str = "", say: Say = silent
+    folders: Sequence[Path], out: Path, dtype: str = "", lines: Sequence[str] = (), say: Say = silent
 ) -> None:
     """Write models as one HTML file, all or nothing, after a comparison of what it and tolka translate.
 
-    dtype: of `DTYPES`; "" is int8. lines: the sample to compare on; [] = made-up lines. node: the program; "" is the
-    one on PATH, without which nothing is compared. ConfigError for what a page cannot compute, or a page too large;
-    CheckpointError, with the first line that differs, if it translates otherwise.
+    dtype: of `DTYPES`; "" is int8. lines: the sample to compare on; [] = made-up lines. Without Node on PATH
+    nothing is compared. ConfigError for what a page cannot compute, or a page too large; CheckpointError, with the
+    first line that differs, if it translates otherwise.
     """
     dtype = dtype or "int8"
     if dtype not in DTYPES:
         raise ConfigError(f"--dtype ({dtype}) is unknown to a page. Known: {', '.join(DTYPES)}")
-    program = _node_program(node)
+    program = _node_program()
     for folder in folders:
         check_expressible(read_settings(find_model_folder(folder))[1], str(folder))
     models = [load_model(folder, or_int8=dtype == "int8") for folder in folders]
@@ -116,7 +122,7 @@ def export_html(
         stream.flush()
         for number, (saved, about) in enumerate(zip(models, abouts, strict=True)):
             if not program:
-                say(f"note: Node {_OLDEST_NODE} is not found: nothing was compared; name it with --node PATH")
+                say(f"note: Node {_OLDEST_NODE} is not found: nothing was compared; PATH must name its folder")
                 break
             sides = [NodeSide(program, Path(stream.name), number, saved, each) for each in _directions(saved)]
             for side in sides:
@@ -134,19 +140,16 @@ def _compare(saved: SavedModel, sides: Sequence[NodeSide], threshold: Threshold,
     step = max(1, min(len(sides), len(sample) // _FEW_LINES))
     for side in sides:
         ours.direction = side.direction
-        sections.append(compare(ours, side, sample[::step]).check_and_report(threshold, say))
+        sections.append(compare(ours, side, sample[::step]).check(threshold, say))
     return "\n".join([sections[0], *(each.split("\n", 2)[2] for each in sections[1:])])  # under one heading
 
 
-def _node_program(typed: str) -> str:
-    """Return the path of Node, "" where PATH has none that is new enough; ConfigError if the typed one is not."""
-    path = shutil.which(typed or "node") or ""
+def _node_program() -> str:
+    """Return the path of Node; "" where PATH has none that is new enough."""
+    path = shutil.which("node") or ""
     version = subprocess.run([path, "--version"], capture_output=True, text=True).stdout if path else ""
-    if (found := re.match(r"v(\d+)\.", version)) and int(found[1]) >= _OLDEST_NODE:
-        return path
-    if typed:
-        raise ConfigError(f"--node ({typed}) is not Node {_OLDEST_NODE} or later")
-    return ""
+    found = re.match(r"v(\d+)\.", version)
+    return path if found and int(found[1]) >= _OLDEST_NODE else ""
 
 
 def _about(saved: SavedModel, dtype: str) -> dict[str, Any]:

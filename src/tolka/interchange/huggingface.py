@@ -83,7 +83,7 @@ def import_huggingface(
         with checked_copy(foreign, positions) as copy:
             ours, vocabulary = TolkaSide(saved, limit), saved.tokenizer.vocabularies[-1]
             side = TransformersSide(copy, foreign.family, vocabulary, limit, path, ours.direction)
-        section = compare(ours, side, sample, ours.beginning).check_and_report(FP32, say)
+        section = compare(ours, side, sample, ours.beginning).check(FP32, say)
     for name in (CONFIG, GENERATION_CONFIG):
         values = foreign.folder.json(name) if foreign.folder.has(name) else {}
         if noted := ", ".join(f"{key}={values[key]!r:.40}" for key in _NOTED if values.get(key) is not None):
@@ -123,7 +123,7 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
             ours = TolkaSide(saved, limit)
             side = TransformersSide(work, family, vocabulary, limit, out, direction, before)
             parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
-            section = parity.check_and_report(_THRESHOLDS[dtype], say)
+            section = parity.check(_THRESHOLDS[dtype], say)
         card = model_card(saved.config, facts_of(saved.folder, saved.scores), saved.scores, has_config=False)
         tag = vocabulary.tags.get(direction.target)
         first = f', forced_bos_token_id=tokenizer.convert_tokens_to_ids("{tag}")' if tag else ""

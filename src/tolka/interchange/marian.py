@@ -148,4 +148,4 @@ def _compare(
         return f"## Parity\n\nNot compared: {reason}.\n"
     ours = TolkaSide(saved, has_logits=False, factor=_FACTOR)
     side = BergamotSide(folder, names, dtype, package)
-    return compare(ours, side, sample_of(saved, lines, say)).check_and_report(threshold, say)
+    return compare(ours, side, sample_of(saved, lines, say)).check(threshold, say)

@@ -165,20 +165,11 @@ class Parity:
             f"(`{self.bleu.signature}`).{logits}\n"
         )
 
-    def check_and_report(self, threshold: Threshold, say: Say) -> str:
-        """Call `check`; report the comparison, and return the section of a model card."""
-        self.check(threshold)
-        section = self.as_markdown()
-        say(section.splitlines()[-1])
-        if self.logits is None and self.different < min(_FEW_DIFFERENT, self.lines):
-            say(
-                "warning: that proves little, as so few translations differ: give source lines of the model's kind, "
-                "--sample FILE"
-            )
-        return section
+    def check(self, threshold: Threshold, say: Say = silent) -> str:
+        """Report the comparison, and return the section of a model card.
 
-    def check(self, threshold: Threshold) -> None:
-        """Raise CheckpointError, with the first line that differs, if the sides are less alike than the threshold."""
+        CheckpointError, with the first line that differs, if the sides are less alike than the threshold.
+        """
         reasons = []
         if self.identical < threshold.identical * self.lines:
             reasons.append(
@@ -200,6 +191,14 @@ class Parity:
                 )
             complaint = f"{self.other} does not translate like {self.ours}: {'; '.join(reasons)}"
             raise CheckpointError(f"{complaint}{shown}{threshold.advice}")
+        section = self.as_markdown()
+        say(section.splitlines()[-1])
+        if self.logits is None and self.different < min(_FEW_DIFFERENT, self.lines):
+            say(
+                "warning: that proves little, as so few translations differ: give source lines of the model's kind, "
+                "--sample FILE"
+            )
+        return section
 
 
 def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str], str] = str) -> Parity:

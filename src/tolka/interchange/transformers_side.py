@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,11 +33,7 @@ def checked_copy(foreign: Foreign, positions: int) -> Iterator[Path]:
         work = Path(temporary)
         for name in (*family.TOKENIZER_FILES, *folder.weight_files()):
             if folder.has(name):
-                file = folder.file(name).resolve()
-                try:
-                    (work / name).symlink_to(file)
-                except OSError:  # a file system without links
-                    shutil.copyfile(file, work / name)
+                (work / name).symlink_to(folder.file(name).resolve())
         allowed = {key: value for key, value in about.items() if isinstance(value, bool | str)}
         files = {CONFIG: family.compared_config(foreign, positions), TOKENIZER_CONFIG: allowed}
         for name, values in {**files, **family.compared_files(foreign)}.items():

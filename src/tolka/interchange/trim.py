@@ -52,7 +52,7 @@ def trim(
         TolkaSide(replace(each, config=config), name=f"the {kind} model", has_logits=False)
         for each, kind in ((small, "trimmed"), (saved, "whole"))
     )
-    section = compare(ours, whole, sample, ours.beginning).check_and_report(Threshold(advice=_ADVICE), say)
+    section = compare(ours, whole, sample, ours.beginning).check(Threshold(advice=_ADVICE), say)
     return small, section.replace("## Parity", "## Trimmed", 1)
 
 

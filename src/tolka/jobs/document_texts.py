@@ -1,6 +1,7 @@
 """Translate the texts of documents: by a memory, by the model, and with their markup in its place."""
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tolka.documents.placing import SoftAlignment, all_kept, lacks_kept_text, needs_alignment, place
@@ -12,7 +13,7 @@ from tolka.jobs.options import TranslateConfig
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines, user_path
 from tolka.text.readers import FORMATS, reader_of
-from tolka.translation.alignment import alignments_of
+from tolka.translation.attention_maps import character_alignment
 from tolka.translation.request import Request
 from tolka.translation.segments import TextError
 
@@ -50,23 +51,34 @@ class TextTranslation:
         sources = [text.source for text in read]
         flagged = self._translator.flags(sources, translations)
         self._tally.add(LineResult(*each) for each in zip(sources, translations, strict=True))
-        unplaced = [n for n, text in enumerate(read) if needs_alignment(text, translations[n].text)]
-        of_unplaced = [sources[n] for n in unplaced], [translations[n] for n in unplaced]
-        alignments = dict(zip(unplaced, alignments_of(self._translator, *of_unplaced), strict=True))
-        outcomes, number = [], 0
+        from_model = zip(read, translations, self._alignments(read, translations), flagged, strict=True)
+        outcomes = []
         for text in texts:
             if text.source in self._memory:
                 outcomes.append(self._placed(text, "reused", self._memory[text.source]))
                 continue
-            why = [flag for flag in flagged[number] if flag != "missing_placeholder"]  # which is put in its place
-            outcome = self._placed(read[number], "translated", translations[number].text, alignments.get(number), why)
-            for own, numbered in zip(all_kept(text.nodes), all_kept(read[number].nodes), strict=True):
+            as_read, translation, alignment, flags = next(from_model)
+            why = [flag for flag in flags if flag != "missing_placeholder"]  # which is put in its place
+            outcome = self._placed(as_read, "translated", translation.text, alignment, why)
+            for own, numbered in zip(all_kept(text.nodes), all_kept(as_read.nodes), strict=True):
                 shown = outcome.translation.replace(numbered.code.text, own.code.text)
                 outcome = outcome._replace(translation=shown)
             text.written = outcome.written
             outcomes.append(outcome)
-            number += 1
         return outcomes
+
+    def _alignments(self, texts: Sequence[Text], translations: "Sequence[Translation]") -> list[SoftAlignment | None]:
+        """Return the alignment of each translation; None where nothing needs it, or the model has none to give."""
+        pairs = list(zip(texts, translations, strict=True))
+        needed = [needs_alignment(text, translation.text) for text, translation in pairs]
+        try:
+            maps = iter(self._translator.attention(list(compress(translations, needed))) if any(needed) else ())
+        except ConfigError:  # an ensemble
+            return [None] * len(pairs)
+        return [
+            character_alignment(text.source, translation.text, next(maps)) if is_needed else None
+            for (text, translation), is_needed in zip(pairs, needed, strict=True)
+        ]
 
     def _translated(self, texts: Sequence[Text], tick: "Tick") -> "tuple[list[Text], list[Translation]]":
         """Return the texts as the model has read them, and their translations."""

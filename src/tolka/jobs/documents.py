@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from tolka.documents.base import Document
 from tolka.documents.text import EDIT, Text
@@ -18,7 +18,7 @@ from tolka.jobs.document_texts import Outcome, TextTranslation, read_memory
 from tolka.jobs.job import Job
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
-from tolka.jobs.output import identity_of
+from tolka.jobs.output import identity_of, written_whole
 from tolka.system.atomic import whole_file
 from tolka.system.number_format import count_text, json_text
 from tolka.system.progress import Say, bar
@@ -99,8 +99,10 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
         _check_language(path, sample, translator.direction)
     work = _Work(job, config, translator, say)
     # A job on several documents that is resumed goes on behind those that are finished.
-    outputs = [(each.output, each.path) for each in planned if each.output and len(planned) > 1]
-    finished = {output for output, path in outputs if config.output.resume and _is_newer(output, path)}
+    outputs = {each.output: each.path for each in planned if config.output.resume and len(planned) > 1}
+    finished = {
+        out for out, path in outputs.items() if out and out.exists() and out.stat().st_mtime >= path.stat().st_mtime
+    }
     reports, copied = list[DocumentReport](), 0
     with bar("translating", total, " texts", shown=not job.is_on_screen) as progress:
         work.tick = progress.update
@@ -110,29 +112,20 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
             elif each.open:
                 reports.append(work.translate(each, each.open()))
             else:
-                _copy(each)
+                assert each.output, "only a folder has files that are copied"
+                each.output.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(each.path, each.output)
                 copied += 1
     if finished:
         say(f"note: {count_text(len(finished), 'file')} in {job.output} stay, as they are newer than their originals")
     if copied:
         say(f"note: {count_text(copied, 'file')} of other kinds: copied as they are")
-    for line in work.notes(reports):
+    for line in (*map(DocumentReport.line, reports), *work.tally.notes()):
         say(line)
     if job.report:
         values = {"documents": [each.values() for each in reports]}
         with whole_file(job.report) as stream:
             stream.write(json_text(values, ensure_ascii=False, indent=1).encode() + b"\n")
-
-
-def _is_newer(output: Path, path: Path) -> bool:
-    return output.exists() and output.stat().st_mtime >= path.stat().st_mtime
-
-
-def _copy(planned: Planned) -> None:
-    """Copy a file that is no document to its place."""
-    assert planned.output
-    planned.output.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(planned.path, planned.output)
 
 
 def _sample(document: Document) -> tuple[int, str]:
@@ -174,13 +167,16 @@ def windows(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
 
 
 class _Work:
-    """Translates one document after the other with one model. tick: receives each batch's share of the texts."""
+    """Translates one document after the other with one model.
+
+    tick: receives each batch's share of the texts. tally: counts of what was unusual in them.
+    """
 
     def __init__(self, job: Job, config: TranslateConfig, translator: "Translator[Any]", say: Say) -> None:
         self._job, self._config, self._translator, self._say = job, config, translator, say
         memory = read_memory(config, translator.direction)
-        self._tally = UnusualLines(translator.direction, unit="text", lister=str(job.report or "--json FILE"))
-        self._texts = TextTranslation(translator, memory, self._tally)
+        self.tally = UnusualLines(translator.direction, unit="text", lister=str(job.report or "--json FILE"))
+        self._texts = TextTranslation(translator, memory, self.tally)
         self.tick: Tick = lambda share: None
 
     @cached_property
@@ -192,10 +188,12 @@ class _Work:
         """Translate a document; what was written of it before is not translated again if the job is resumed."""
         document.direction = Direction(*map(language_tag, self._translator.direction))
         report = DocumentReport(planned.path, planned.output)
-        with self._kept(planned) as kept, self._opened(planned.output) as out:
+        if planned.output:
+            planned.output.parent.mkdir(parents=True, exist_ok=True)
+        with self._kept(planned) as kept, written_whole(planned.output, self._job.stdout) as out:
             done = [json.loads(line) for line in kept.path.read_bytes().splitlines()] if kept else []
             if kept and done:
-                self._tally.counts.update(kept.state["tally"])
+                self.tally.counts.update(kept.state["tally"])
                 self._say(f"resuming {planned.output} after {count_text(sum(map(len, done)), 'text')}")
             for number, window in enumerate(windows(document.texts(), self._translator.window)):
                 texts = [text for text in window if not text.reason]
@@ -206,25 +204,13 @@ class _Work:
                     outcomes = self._texts.outcomes(texts, self.tick)
                     if kept:
                         kept.write(json_text(outcomes).encode() + b"\n")
-                        kept.record({"tally": dict(self._tally.counts)})
+                        kept.record({"tally": dict(self.tally.counts)})
                 report.add(window, outcomes)
-                for text in window:
-                    out.write(document.write(text))
+                out.writelines(map(document.write, window))
             out.write(document.end())
         for note in document.notes():
             self._say(f"note: {planned.path}: {note}")
         return report
-
-    @contextmanager
-    def _opened(self, output: Path | None) -> Iterator[IO[bytes]]:
-        if output:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(output) as stream:
-                yield stream
-        else:
-            assert self._job.stdout
-            yield self._job.stdout.buffer
-            self._job.stdout.buffer.flush()
 
     @contextmanager
     def _kept(self, planned: Planned) -> Iterator[ResumableFile | None]:
@@ -233,7 +219,6 @@ class _Work:
             yield None
             return
         identity = {**self._identity, "the document": digest_of(planned.path)}
-        planned.output.parent.mkdir(parents=True, exist_ok=True)
         file = ResumableFile(planned.output.resolve(), identity)
         try:
             yield file
@@ -242,8 +227,3 @@ class _Work:
             if file.state:
                 self._say(f"note: what is translated is kept in {file.path}; the same command continues there")
             file.close()
-
-    def notes(self, reports: Sequence[DocumentReport]) -> Iterator[str]:
-        """Yield what became of the documents, and what a person should look at."""
-        yield from (report.line() for report in reports)
-        yield from self._tally.notes()

@@ -97,14 +97,12 @@ class Texts:
         """
         self._config, self._limit, self._stdin = config, limit, stdin
         buffer = stdin.buffer if stdin else None
-        kinds = [_line_kind(path, config) for path in files] or [_line_kind(None, config)]
-        layout = Layout(config.column)
-        self._files: list[LineFile] = (
-            [GivenTranslations(files, config, limit)]
-            if are_given
-            else [kind(path, layout, limit) for kind, path in zip(kinds, files, strict=False)]
-            or [kinds[0](Path("stdin"), layout, limit, buffer)]
-        )
+        self._files: list[LineFile] = [GivenTranslations(files, config, limit)] if are_given else []
+        named: Sequence[Path | None] = files or [None]
+        for path in named if not are_given else ():
+            kind = kind_of(path, config)
+            assert issubclass(kind, LineFile), "a document is no file of lines"
+            self._files.append(kind(path or Path("stdin"), Layout(config.column), limit, None if path else buffer))
         self._is_stream = not files
         self.are_still_written = not files and stdin is not None and is_still_written(stdin)
         self._prefix = user_path(config.prefix) if config.prefix else None
@@ -225,9 +223,3 @@ def kind_of_ending(path: Path, has_column: bool) -> type[InputFile] | None:
     ending = without_compression(path).suffix.lower()
     kinds = map(DOCUMENTS.get, DOCUMENTS.names())
     return next((kind for kind in kinds if ending in kind.endings and has_column in kind.with_column), None)
-
-
-def _line_kind(path: Path | None, config: InputConfig) -> type[LineFile]:
-    kind = kind_of(path, config)
-    assert issubclass(kind, LineFile), "a document is no file of lines"
-    return kind

@@ -19,8 +19,7 @@ class Job:
     """The files of a job. inputs: none = stdin. output: None = stdout.
 
     report: a file for what became of documents, as JSON. attention: a folder for attention maps. are_given: whether the
-    second of two files has translations to score. stdin,
-    stdout: of the process; None if they are closed.
+    second of two files has translations to score. stdin, stdout: of the process; None if they are closed.
     """
 
     models: Sequence[Path]
@@ -57,16 +56,11 @@ class Job:
         if self.attention and self.attention.exists() and not self.attention.is_dir():
             raise DataError(f"{self.attention} is a file; --attention takes a folder to write to")
         output = config.output
-        if output.resume and self.output is None:
-            raise ConfigError("resume=true continues a file that was begun: name it with -o")
-        if (
-            output.resume
-            and self.output
-            and self.output.exists()
-            and not (self.output.is_file() or self.output.is_dir())
-        ):
+        is_kept = self.output and (self.output.is_file() or self.output.is_dir() or not self.output.exists())
+        if output.resume and not is_kept:
             raise ConfigError(
-                f"resume=true needs a file that can be read again, and {self.output} is a pipe or a device"
+                f"resume=true needs a file that can be read again, and {self.output or 'standard output'} is none: "
+                "name one with -o"
             )
         if output.format in ("nbest", "table", "html") and (self.attention or output.alignments):
             asked = "--attention" if self.attention else "output.alignments=true"

@@ -36,12 +36,7 @@ def open_output(
     stdout: None if it is closed. models, options: a resumed job must have the same; options are those of the command
     line that are not settings. say: receives notes.
     """
-    if path is None:
-        if stdout is None:
-            raise DataError("standard output is closed; name a file with -o")
-        yield stdout.buffer
-        stdout.buffer.flush()
-    elif config.output.resume:
+    if path and config.output.resume:
         with resumable_file(path, identity_of(config, models, options)) as file:
             before = file.state
             if before:
@@ -53,8 +48,21 @@ def open_output(
                     say(f"note: {file.state['lines']} lines are kept in {file.path}; the same command continues there")
                 raise
     else:
-        if record_path(path.resolve()).exists():
+        if path and record_path(path.resolve()).exists():
             say(f"note: an interrupted job has left a part of {path}: resume=true continues it, and this begins again")
+        with written_whole(path, stdout) as stream:
+            yield stream
+
+
+@contextmanager
+def written_whole(path: Path | None, stdout: TextIO | None) -> Iterator[IO[bytes]]:
+    """Yield standard output if path is None, or a file that gets its name once it is complete."""
+    if path is None:
+        if stdout is None:
+            raise DataError("standard output is closed; name a file with -o")
+        yield stdout.buffer
+        stdout.buffer.flush()
+    else:
         with whole_file(path) as stream:
             yield stream
 

@@ -9,7 +9,7 @@ from tolka.errors import ConfigError, DataError
 from tolka.evaluation.verdict_evidence import USELESS, WEAK
 from tolka.jobs.document_plan import planned_documents
 from tolka.jobs.documents import translate_documents
-from tolka.jobs.formats import CheckList, Format, LineResult, NBestLines, TextLines
+from tolka.jobs.formats import AttentionMaps, CheckList, Format, JsonLines, LineResult, NBestLines, TextLines
 from tolka.jobs.inputs import Texts, kind_of_ending
 from tolka.jobs.job import Job
 from tolka.jobs.notes import UnusualLines
@@ -132,9 +132,6 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
         return NBestLines(done)
     if name in ("table", "html"):
         return CheckList(translator, name == "html", done)
-
-    from tolka.jobs.json_lines import AttentionMaps, JsonLines
-
     reads = job.attention is not None or (alignments and name == "text")
     attention = AttentionMaps(translator, job.attention, done) if reads else None
     return JsonLines(translator, attention) if name == "jsonl" else TextLines(attention, alignments, job.are_given)

@@ -48,7 +48,7 @@ export function patternOf(texts) {
   return longestFirst.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|");
 }
 
-/** A source text in the model's form. about: `about_characters` in tolka/formats/html/tokenizer.py. */
+/** A source text in the model's form. about: `about_characters` in tolka/formats/html/model.py. */
 export function normalizeSource(text, about, language) {
   if (about.control) text = visibleText(text);
   if (about.blanks) text = text.replace(BLANKS, " ");

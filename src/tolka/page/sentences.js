@@ -74,7 +74,7 @@ function separatorBetween(between, atMark, blank) {
 
 /** Splits texts into parts that the model can translate. */
 export class Splitter {
-  /** about: `about_splitter` in tolka/formats/html/tokenizer.py. characters: as in characters.js. */
+  /** about: `about_splitter` in tolka/formats/html/model.py. characters: as in characters.js. */
   constructor(about, characters, tokenizer) {
     Object.assign(this, { about, characters, tokenizer });
   }

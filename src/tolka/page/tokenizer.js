@@ -221,7 +221,7 @@ class Side {
   }
 }
 
-/** What a translator needs of a tokenizer. about: `about_tokenizer` in tolka/formats/html/tokenizer.py. */
+/** What a translator needs of a tokenizer. about: `about_tokenizer` in tolka/formats/html/model.py. */
 export class Tokenizer {
   constructor(about) {
     const { vocabularies, directions, withoutText } = about; // withoutText: target ids that no translation has

@@ -15,8 +15,7 @@ from starlette.exceptions import HTTPException
 
 from tolka.documents.html import Html
 from tolka.errors import ConfigError
-from tolka.jobs.formats import LineResult, rounded_score
-from tolka.jobs.json_lines import JsonLines
+from tolka.jobs.formats import JsonLines, LineResult, rounded_score
 from tolka.search.options import BeamConfig, SearchConfig
 from tolka.serve.documents import translate_document
 from tolka.serve.metrics import Metrics

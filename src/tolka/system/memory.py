@@ -7,8 +7,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-# In the errors of the CPU's allocator, CUDA and cuBLAS when memory runs out.
-_NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
+# In the errors of torch's allocator on the CPU, CUDA, cuBLAS and CTranslate2 when memory runs out.
+_NO_MEMORY = ("can't allocate memory", "out of memory", "STATUS_ALLOC_FAILED", "bad_alloc", "failed to allocate")
 
 
 def keep_freed_memory() -> bool:

@@ -1,12 +1,17 @@
-"""Attention maps of finished translations, computed by forced decoding; of models without attention, gradients."""
+"""Attention maps of finished translations, computed by forced decoding; of models without attention, gradients.
+
+The alignment of words and that of characters are read from them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
 
 from tolka.data.buckets import longest_first
+from tolka.documents.placing import SoftAlignment
 from tolka.engines.engine import GRADIENT, Engine
 from tolka.errors import ConfigError
 from tolka.text.direction import Direction
@@ -107,3 +112,36 @@ def word_numbers(subwords: Sequence[str]) -> list[int]:
                 word, at_boundary = word + 1, False
         numbers.append(word + 1 if at_boundary else word)  # a blank alone belongs to the word that follows
     return numbers
+
+
+def character_alignment(source: str, target: str, maps: Sequence[AttentionMap]) -> SoftAlignment | None:
+    """Return the alignment of a text and its translation, from the maps of its segments; None without any."""
+    if not maps:
+        return None
+    columns, rows = ([piece for each in maps for piece in getattr(each, side)[:-1]] for side in ("columns", "rows"))
+    weights, row, column = np.zeros((len(rows), len(columns))), 0, 0
+    for each in maps:
+        part = np.array(each.weights)[:-1, :-1]  # without </s>
+        weights[row : row + part.shape[0], column : column + part.shape[1]] = part
+        row, column = row + part.shape[0], column + part.shape[1]
+    return SoftAlignment(
+        _spans(columns, source), _spans(rows, target), weights / weights.sum(axis=1, keepdims=True).clip(1e-9)
+    )
+
+
+def _spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
+    """Return from which to which character of a text each of its subwords is."""
+    joined = "".join(pieces).replace(_BLANK, " ")
+    # A tokenizer normalises, so that some characters may be others.
+    matcher = SequenceMatcher(None, joined, text, autojunk=False)
+    places = [0] * (len(joined) + 1)
+    for _, a, b, c, d in matcher.get_opcodes():
+        for place in range(a, b):
+            places[place] = min(c + place - a, d)
+    places[len(joined)] = len(text)
+    spans, end = list[tuple[int, int]](), 0
+    for piece in pieces:
+        start, end = end, end + len(piece)
+        bare = start + len(piece) - len(piece.lstrip(_BLANK))
+        spans.append((places[bare], places[end]))
+    return spans

@@ -3,13 +3,15 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from itertools import chain, islice
 from threading import Lock
+from typing import TypeVar
 
 from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.engines.engine import Engine
 from tolka.search.hypothesis import Hypothesis, Rendered
-from tolka.search.options import SearchConfig
+from tolka.system.memory import is_out_of_memory
 from tolka.system.progress import Say, silent
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -20,6 +22,7 @@ _MIN_LENGTH = 16  # subwords: shorter sentences count as this long
 _WORKERS = 2  # batches in parallel on a CPU: each needs memory of its own
 _CPU_BATCH_TOKENS = 4096  # larger batches are hardly faster, and harder to balance between workers at the end
 Tick = Callable[[float], object]
+R = TypeVar("R")
 
 
 class BatchDecoder:
@@ -49,8 +52,9 @@ class BatchDecoder:
             while remaining or pending:
                 while remaining and len(pending) < most_pending:
                     numbers = remaining.popleft()
-                    inputs = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
-                    future = threads.submit(self._engine.translate, search, *inputs, request.scored, tags)
+                    rows, wishes = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
+                    run = partial(self._engine.translate, search, rows, wishes, request.scored, tags)
+                    future = threads.submit(_unless_too_large, run, len(rows))
                     pending.append((numbers, self.tokens, future))
                 batch, ceiling, future = pending.popleft()
                 hypotheses = future.result()  # after an error, `side_by_side` cancels what is queued
@@ -67,11 +71,11 @@ class BatchDecoder:
                 tick(len(batch))
         return [results[number] for number in range(len(sources))]
 
-    def longest(self, segments: Sequence[Segment], search: SearchConfig) -> list[Segment]:
-        """Return the segments of the first batches, which have the longest: one batch per worker."""
+    def rehearse(self, segments: Sequence[Segment], request: ResolvedRequest) -> None:
+        """Translate the longest segments, one batch per worker, to check that they fit in memory."""
         sources = [segment.ids for segment in segments]
-        batches = islice(self._batches(sources, range(len(sources)), search.width), self.workers)
-        return [segments[i] for i in chain.from_iterable(batches)]
+        batches = islice(self._batches(sources, range(len(sources)), request.search.width), self.workers)
+        self.translate([segments[i] for i in chain.from_iterable(batches)], request, lambda share: None)
 
     def _reduce_batches(self, ceiling: int, tokens: int) -> None:
         """Halve the ceiling on tokens after a batch under it, of `tokens` with padding, did not fit in memory."""
@@ -95,7 +99,8 @@ class BatchDecoder:
         remaining = deque(longest_first(lengths, self.tokens))
         while remaining:
             numbers = remaining.popleft()
-            scores = self._engine.score([pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers], tags)
+            inputs = [pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers], tags
+            scores = _unless_too_large(partial(self._engine.score, *inputs), len(numbers))
             if scores is None:
                 # Only this batch is halved; the ceiling stays as it is for searches.
                 self._engine.free_memory()
@@ -118,3 +123,14 @@ class BatchDecoder:
         else:
             batches = longest_first(lengths, ceiling)
         return deque([numbers[i] for i in rows] for rows in batches)
+
+
+def _unless_too_large(run: Callable[[], list[R]], size: int) -> list[R] | None:
+    """Return the results of a batch of `size` sentences; None if it does not fit in memory."""
+    try:
+        return run()
+    except (RuntimeError, MemoryError) as error:
+        # A single sentence cannot be made smaller: its error is the user's.
+        if not is_out_of_memory(error) or size == 1:
+            raise
+    return None

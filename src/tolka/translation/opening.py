@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from tolka.engines.ctranslate2_engine import CTranslate2Engine, has_gpu, unavailable_reason
+from tolka.engines.ctranslate2_engine import CTranslate2Engine, has_gpu
 from tolka.engines.ctranslate2_search import Vocabularies, unsupported_reason
 from tolka.engines.gate import difference, draw_sample, here, kept_difference
 from tolka.engines.options import DecodingConfig
@@ -59,10 +59,11 @@ def _open_translator(folders: Folders, search: SearchConfig, decoding: DecodingC
     if decoding.backend == "torch":
         return _with_torch(listed, search, decoding, say)
     if decoding.backend == "ctranslate2":
-        if reason := _unsuitable(listed, search) or _unsuitable_model(listed[0]) or unavailable_reason(decoding):
+        if reason := _unsuitable(listed, search) or _unsuitable_model(listed[0]):
             raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
         return _convert(listed[0], search, decoding, say)
-    with suppress(CheckpointError, FileNotFoundError):  # of a damaged model, whose faults torch names
+    # Of a damaged model, or a device or dtype that CTranslate2 lacks: torch names what is wrong with them, if anything.
+    with suppress(CheckpointError, FileNotFoundError, ConfigError):
         if translator := _open_compared(listed, search, decoding, say):
             return translator
     return _with_torch(listed, search, decoding, say)
@@ -79,14 +80,15 @@ def _open_compared(
     if _unsuitable(folders, search) or _unsuitable_model(folder) or isinstance(search, SamplingConfig):
         return None
     is_large = (find_model_folder(folder) / WEIGHTS).stat().st_size > _MOST_BYTES
-    if is_large or (decoding.device != "cpu" and has_gpu()) or unavailable_reason(decoding):
+    if is_large or (decoding.device != "cpu" and has_gpu()):
         return None
     convert = cache(partial(_convert, folder, search, decoding, say))
 
     def compare() -> str:
+        engine = convert().engine
         fp32 = _with_torch(folders, GreedyConfig(), replace(decoding, device="cpu", precision="fp32"), silent)
         sample = draw_sample(fp32.engine, fp32.engine, fp32.tokenizer)
-        return difference(convert().engine, fp32.tokenizer, sample, "float32")
+        return difference(engine, fp32.tokenizer, sample, "float32")
 
     with as_written(str(folder / MANIFEST)):
         model = digest(folder)

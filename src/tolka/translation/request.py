@@ -1,7 +1,7 @@
 """Requests: everything that may differ between two calls of one model. Needs no torch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tolka.errors import ConfigError
@@ -81,20 +81,18 @@ class Request:
 
 @dataclass(frozen=True)
 class ResolvedRequest:
-    """A request in which every option has a value; the fields are those of `Request`."""
+    """A request in which every option has a value; the fields are those of `Request`.
+
+    The texts of equal ones may share a batch. Tuples compare their items by identity first: a glossary of 300 000
+    entries is not compared with itself.
+    """
 
     search: SearchConfig
     direction: Direction
     glossary: tuple[Entry, ...] = ()
     banned: tuple[str, ...] = ()
-    prefixes: tuple[str, ...] = ()
-    scored: bool = True
-
-    def is_like(self, other: "ResolvedRequest") -> bool:
-        """Return whether the texts of both may share a batch: whether all but prefixes and `scored` are equal."""
-        # Tuples compare their items by identity first: a glossary of 300 000 entries is not compared with itself.
-        ours = self.search, self.direction, self.glossary, self.banned
-        return ours == (other.search, other.direction, other.glossary, other.banned)
+    prefixes: tuple[str, ...] = field(default=(), compare=False)
+    scored: bool = field(default=True, compare=False)
 
 
 def _search(value: SearchConfig | str | Mapping[str, Any] | None) -> SearchConfig | None:
@@ -113,7 +111,7 @@ def _search(value: SearchConfig | str | Mapping[str, Any] | None) -> SearchConfi
 
 def _entries(glossary: Terms) -> tuple[Entry, ...]:
     """Return the entries of a glossary; TypeError for anything but texts and lists of them."""
-    # The very tuple of another request, so that `is_like` and the cache of terminologies compare by identity. One entry
+    # The very tuple of another request, so that `==` and the cache of terminologies compare by identity. One entry
     # is looked at: a mix of entries and other tuples does not come from a request.
     if isinstance(glossary, tuple) and all(type(entry) is Entry for entry in glossary[:1]):
         return glossary

@@ -74,8 +74,3 @@ class Translation:
     def complete(self) -> bool:
         """Whether every segment of the best translation ended with `</s>`."""
         return self.candidates[0].complete
-
-    @property
-    def parts(self) -> int:
-        """The number of segments that the text was translated in."""
-        return len(self.segments)

@@ -4,9 +4,9 @@ Sentences are split by sentencex, which knows the marks and abbreviations of som
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import regex
 
@@ -82,7 +82,8 @@ def _parts(text: str, code: str) -> Iterator[str]:
             raise
         found = [text]
     before = ""
-    for part in _split_further(found):
+    more = ([0, *(match.end() for match in _MORE_STOPS.finditer(each)), len(each)] for each in found)
+    for part in (each[a:b] for each, ends in zip(found, more, strict=True) for a, b in pairwise(ends) if a < b):
         if before and (closing := _CLOSING_FIRST.match(part)):
             before, part = before + closing[0], part[closing.end() :]
         if before and part:
@@ -93,16 +94,6 @@ def _parts(text: str, code: str) -> Iterator[str]:
         before = part or before
     if before:
         yield before
-
-
-def _split_further(parts: Iterable[str]) -> Iterator[str]:
-    for part in parts:
-        start = 0
-        for match in _MORE_STOPS.finditer(part):
-            yield part[start : match.end()]
-            start = match.end()
-        if part[start:]:
-            yield part[start:]
 
 
 def _goes_on(part: str, following: str, code: str) -> bool:

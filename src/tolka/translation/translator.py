@@ -309,7 +309,7 @@ class Translator(Generic[E]):
         results: dict[int, list[Translation]] = {}
         for number, call in enumerate(calls):
             if number not in results:
-                alike = [n for n, each in enumerate(calls) if n not in results and each.request.is_like(call.request)]
+                alike = [n for n, each in enumerate(calls) if n not in results and each.request == call.request]
                 # With torch a seed gives the same samples whatever else is translated.
                 is_for_torch = self._lacks(call.request) or isinstance(call.request.search, SamplingConfig)
                 translator = self.with_torch() if self.with_torch and is_for_torch else self
@@ -403,9 +403,7 @@ class Translator(Generic[E]):
         resolved = self._call([], request, lambda share: None).request
         segmenter = self._segmenter(replace(resolved, glossary=(), banned=()))
         segments = [each for text in texts for each in segmenter.segment(text).segments]
-        if segments:
-            longest = self._decoder.longest(segments, resolved.search)
-            self._decoder.translate(longest, replace(resolved, scored=False), lambda share: None)
+        self._decoder.rehearse(segments, replace(resolved, scored=False))
 
 
 def _loaded_for(load: Callable[[], Translator[E]], direction: Direction) -> Translator[E]:

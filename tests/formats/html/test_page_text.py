@@ -13,7 +13,7 @@ import pytest
 from rows import each_row
 
 from tolka.errors import ConfigError
-from tolka.formats.html.tokenizer import about_characters, about_splitter, about_tokenizer
+from tolka.formats.html.model import about_characters, about_splitter, about_tokenizer
 from tolka.system.package_data import sample_dir, table_beside
 from tolka.text import typography
 from tolka.text.abbreviations import COMMON, RARE, abbreviation_before

@@ -5,6 +5,7 @@ mt-translate needs besides: `tolka.json` and the manifest with the checksums of 
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,30 +131,27 @@ class _Specification:
             self._fill_norm(stack.layer_norm, f"{side}_norm")
         for number, layer in enumerate(stack.layer):
             here = f"{side}.{number}"
-            self._fill_norm(layer.self_attention.layer_norm, f"{here}.around_attention.norm")
-            width = self.width
-            self._fill_linear(layer.self_attention.linear[0], f"{here}.attention.query_key_value", 3 * width, width)
-            self._fill_linear(layer.self_attention.linear[1], f"{here}.attention.output", width, width)
+            attentions = {"attention": (layer.self_attention, {"query_key_value": 3, "output": 1})}
             if side == "decoder":
-                self._fill_norm(layer.attention.layer_norm, f"{here}.around_cross.norm")
-                for place, (name, count) in enumerate({"query": 1, "key_value": 2, "output": 1}.items()):
-                    self._fill_linear(layer.attention.linear[place], f"{here}.cross.{name}", count * width, width)
+                attentions["cross"] = layer.attention, {"query": 1, "key_value": 2, "output": 1}
+            for name, (attention, matrices) in attentions.items():
+                self._fill_norm(attention.layer_norm, f"{here}.around_{name}.norm")
+                for linear, (matrix, count) in zip(attention.linear, matrices.items(), strict=True):
+                    self._fill_linear([linear], f"{here}.{name}.{matrix}", count * self.width, self.width)
             self._fill_norm(layer.ffn.layer_norm, f"{here}.around_feedforward.norm")
-            self._fill_feedforward(layer.ffn, f"{here}.feedforward")
+            # Our matrix of SwiGLU has both halves, (2 * inner, D): the first is the gate.
+            parts = [layer.ffn.linear_0, *([layer.ffn.linear_0_noact] if self.options.activation == "swiglu" else [])]
+            self._fill_linear(parts, f"{here}.feedforward.inner", self.options.inner_width, self.width)
+            self._fill_linear([layer.ffn.linear_1], f"{here}.feedforward.outer", self.width, self.options.inner_width)
 
-    def _fill_feedforward(self, layer: Any, name: str) -> None:
-        inner_width = self.options.inner_width
-        # Our matrix of SwiGLU has both halves, (2 * inner, D): the first is the gate.
-        parts = [layer.linear_0, *([layer.linear_0_noact] if self.options.activation == "swiglu" else [])]
-        weight, bias = self._linear(f"{name}.inner", len(parts) * inner_width, self.width)
-        for part, rows, values in zip(parts, np.split(weight, len(parts)), np.split(bias, len(parts)), strict=True):
+    def _fill_linear(self, parts: Sequence[Any], name: str, outputs: int, inputs: int) -> None:
+        """Set linear layers, each (outputs, inputs), that ours has stacked in one."""
+        count = len(parts)
+        weight = self._array(f"{name}.weight", count * outputs, inputs)
+        bias = self._array(f"{name}.bias", count * outputs)
+        for part, rows, values in zip(parts, np.split(weight, count), np.split(bias, count), strict=True):
             self._fill_weight(part, rows)
             part.bias = values
-        self._fill_linear(layer.linear_1, f"{name}.outer", self.width, inner_width)
-
-    def _fill_linear(self, layer: Any, name: str, outputs: int, inputs: int) -> None:
-        weight, layer.bias = self._linear(name, outputs, inputs)
-        self._fill_weight(layer, weight)
 
     def _fill_weight(self, layer: Any, weight: Array) -> None:
         """Set a matrix (outputs, inputs) of a linear layer or an embedding, quantised for int8."""
@@ -164,10 +162,6 @@ class _Specification:
             largest = pairs.max(axis=1)
             layer.weight_scale = _MAX_INT8 / np.maximum(largest, np.finfo(np.float32).tiny * _MAX_INT8)
             layer.weight = np.rint(weight * layer.weight_scale[:, None]).astype(np.int8)
-
-    def _linear(self, name: str, outputs: int, inputs: int) -> tuple[Array, Array]:
-        """Return weight (outputs, inputs) and bias (outputs,)."""
-        return self._array(f"{name}.weight", outputs, inputs), self._array(f"{name}.bias", outputs)
 
     def _fill_norm(self, layer: Any, name: str) -> None:
         layer.gamma = self._array(f"{name}.weight", self.width)

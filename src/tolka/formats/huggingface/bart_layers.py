@@ -4,6 +4,7 @@ Marian, M2M-100 and NLLB-200 have biases everywhere, attention with four matrice
 names, of which each version of `transformers` writes others.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,9 @@ _PARTS = {
     "feedforward.outer": "fc2",
     "around_feedforward.norm": "final_layer_norm",
 }
+IN_LAYER = re.compile(r"(encoder|decoder)\.(\d+)\.(.+)\.(weight|bias)")
+"""Our names of tensors in the layers."""
+_LAST_NORM = re.compile(r"(encoder|decoder)_norm\.(weight|bias)")
 
 
 def read_options(config: Mapping[str, Any], where: str, default_activation: str, **own: Any) -> TransformerConfig:
@@ -121,34 +125,26 @@ def refuse_others(family: str, model: TransformerOptions, allowed: Mapping[str, 
         raise ConfigError(f"{family} has no {', '.join(wrong)}: {advice}")
 
 
-def tensor_names(model: TransformerOptions) -> dict[str, list[str]]:
-    """Return, for each of our tensors in the layers, theirs, which ours has stacked in one matrix."""
-    names: dict[str, list[str]] = {}
-    for side, count in (("encoder", model.layers), ("decoder", model.decoder_layers or model.layers)):
-        for number in range(count):
-            for part, fused in _PARTS.items():
-                if side == "decoder" or "cross" not in part:
-                    names[f"{side}.{number}.{part}"] = [
-                        f"model.{side}.layers.{number}.{name}" for name in fused.split()
-                    ]
-        if model.norm == "pre":
-            names[f"{side}_norm"] = [f"model.{side}.layer_norm"]
-    both = [(ours, fused, kind) for ours, fused in names.items() for kind in ("weight", "bias")]
-    return {f"{ours}.{kind}": [f"{name}.{kind}" for name in fused] for ours, fused, kind in both}
+def layer_tensors(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return views of our weights in the layers, as they name them."""
+    views = {}
+    for name, weight in weights.items():
+        if found := IN_LAYER.fullmatch(name):
+            side, number, part, kind = found.groups()
+            theirs = _PARTS[part].split()
+            for each, view in zip(theirs, weight.chunk(len(theirs)), strict=True):
+                views[f"model.{side}.layers.{number}.{each}.{kind}"] = view
+        elif found := _LAST_NORM.fullmatch(name):
+            views[f"model.{found[1]}.layer_norm.{found[2]}"] = weight
+    return views
 
 
-def shapes_of(model: TransformerOptions, sizes: tuple[int, int]) -> dict[str, tuple[int, ...]]:
+def shapes_of(model: TransformerOptions, sizes: tuple[int, int], shared: bool) -> dict[str, tuple[int, ...]]:
     """Return the shapes of their tensors in the layers, and of embeddings. sizes: of their vocabularies."""
-    width, inner = model.d_model, model.inner_width
-    shapes: dict[str, tuple[int, ...]] = {}
-    for fused in tensor_names(model).values():
-        for name in fused:
-            outputs = inner if ".fc1." in name else width
-            inputs = inner if ".fc2." in name else width
-            is_matrix = name.endswith("weight") and "layer_norm" not in name
-            shapes[name] = (outputs, inputs) if is_matrix else (outputs,)
-    source, target = (sizes[0], width), (sizes[1], width)
-    return {**shapes, SHARED: source, SOURCE: source, TARGET: target, OUTPUT: target}
+    layers = layer_tensors(model.shapes(*sizes, shared).state_dict())
+    source, target = ((size, model.d_model) for size in sizes)
+    embeddings = {SHARED: source, SOURCE: source, TARGET: target, OUTPUT: target}
+    return {name: tuple(view.shape) for name, view in layers.items()} | embeddings
 
 
 def fill_layers(
@@ -166,18 +162,13 @@ def fill_layers(
     for ours, names in MATRICES[model.share_embeddings].items():
         vocabulary = vocabularies[0 if ours.startswith("source") else -1]
         fill_rows(weights[ours], _only_one(theirs, names, path), vocabulary)
-    for ours, fused in tensor_names(model).items():
-        for part, name in zip(weights[ours].chunk(len(fused)), fused, strict=True):
-            part.copy_(theirs[name]())
+    for name, view in layer_tensors(weights).items():
+        view.copy_(theirs[name]())
 
 
-def their_tensors(
-    weights: Mapping[str, Tensor], model: TransformerOptions, sharing: str, vocabularies: Sequence[Vocabulary]
-) -> dict[str, Tensor]:
+def their_tensors(weights: Mapping[str, Tensor], sharing: str, vocabularies: Sequence[Vocabulary]) -> dict[str, Tensor]:
     """Return the layers and embeddings as they name them. sharing: which of MATRICES the embeddings go out as."""
-    tensors: dict[str, Tensor] = {}
-    for name, fused in tensor_names(model).items():
-        tensors |= dict(zip(fused, weights[name].chunk(len(fused)), strict=True))
+    tensors = layer_tensors(weights)
     for ours, (name, *_) in MATRICES[sharing].items():
         vocabulary = vocabularies[0 if ours.startswith("source") else -1]
         tensors[name] = weights[ours][torch.tensor(vocabulary.ids_in_original_order())]

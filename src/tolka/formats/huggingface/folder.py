@@ -1,5 +1,6 @@
 """Folders of other programs' models, which may come from anybody: nothing is run, nothing outside them is read."""
 
+import os
 import warnings
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
@@ -23,8 +25,8 @@ _DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 _PICKLED_INDEX = f"{_PICKLED}.index.json"
 Shape = tuple[int, ...]
-Reader = Path | Tensor | Callable[[], Tensor]
-"""A tensor, the safetensors file that has it, or what reads it."""
+Reader = Path | Tensor | Callable[[], NDArray[Any]]
+"""A tensor, the safetensors file that has it, or what reads it as an array."""
 Weights = dict[str, Callable[[], Tensor]]
 """Functions that read a tensor as fp32; of safetensors files nothing stays in memory."""
 
@@ -57,14 +59,11 @@ class ModelFolder:
             raise CheckpointError(f"{self.path} names a file outside its folder: {name!r:.200}")
         if not self.has(name):
             raise CheckpointError(f"{self.path} lacks its file {name}")
-        try:
-            real = path.resolve(strict=True)
-        except (OSError, RuntimeError):  # a link to nothing, or to itself
-            raise CheckpointError(f"{path} is a link to nothing") from None
+        real = Path(os.path.realpath(path))  # which takes a link to itself as well
         if not real.is_relative_to(self._root):
             raise CheckpointError(f"{path} is a link to a file outside its folder: copy the file itself there")
         if not real.is_file():
-            raise CheckpointError(f"{path} is not a file")
+            raise CheckpointError(f"{path} is not a file, or a link to nothing")
         # Opened here, since safetensors reports a file without permission as missing.
         try:
             path.open("rb").close()
@@ -208,7 +207,7 @@ def _read(name: str, reader: Reader, source: Path) -> Tensor:
 
     source: for messages.
     """
-    tensor = reader() if callable(reader) else reader
+    tensor = torch.tensor(reader()) if callable(reader) else reader
     if isinstance(tensor, Path):
         # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
         with safe_open(tensor, framework="pt") as opened:

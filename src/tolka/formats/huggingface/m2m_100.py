@@ -38,7 +38,6 @@ from tolka.tokenizer.vocabulary import Vocabulary
 
 POSITIONS = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
 _MOST_ROWS = 2_000_000  # of embeddings
-_SMALL100 = "SMALL100Tokenizer"
 
 
 class _M2M100Layers(Family):
@@ -85,7 +84,7 @@ class _M2M100Layers(Family):
         size = foreign.tokenizer.source_size
         table = (foreign.longest + 2 + FAIRSEQ_OFFSET, options.d_model)
         # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
-        shapes = bart.shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
+        shapes = bart.shapes_of(options, (size, size), shared=True) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
         if options.share_embeddings == "none" and bart.SHARED in theirs:
             # Older versions of transformers have one matrix for both sides, though the output has its own.
@@ -119,7 +118,7 @@ class _M2M100Layers(Family):
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         assert isinstance(options, TransformerOptions)
         sharing = "all" if options.share_embeddings == "all" else "none"
-        return bart.their_tensors(saved.model.state_dict(), options, sharing, saved.tokenizer.vocabularies)
+        return bart.their_tensors(saved.model.state_dict(), sharing, saved.tokenizer.vocabularies)
 
     def compared_config(self, foreign: Foreign, positions: int) -> dict[str, Any]:
         assert isinstance(foreign.options, TransformerOptions)
@@ -139,7 +138,7 @@ class M2M100(_M2M100Layers):
     tokenizer_files = staticmethod(m2m_100_files)
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
-        if about.get("tokenizer_class") == _SMALL100:
+        if about.get("tokenizer_class") == "SMALL100Tokenizer":
             raise CheckpointError(
                 f"{folder.path} is a SMaLL-100, which has the target's tag before the source, and a tokenizer of its "
                 "own code: only M2M-100 and NLLB-200 can be imported"

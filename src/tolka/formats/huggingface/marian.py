@@ -82,7 +82,9 @@ class Marian(Family):
         options, vocabularies, path = foreign.options, foreign.tokenizer.vocabularies, foreign.folder.path
         assert isinstance(options, TransformerOptions)
         sizes = foreign.tokenizer.source_size - 1, foreign.tokenizer.target_size - 1
-        shapes = bart.shapes_of(options, sizes) | dict.fromkeys(POSITIONS, (foreign.longest + 1, options.d_model))
+        shapes = bart.shapes_of(options, sizes, foreign.tokenizer.shared) | dict.fromkeys(
+            POSITIONS, (foreign.longest + 1, options.d_model)
+        )
         shapes[BIAS] = (1, sizes[1])
         if not any(bart.SHARED in names for names in bart.MATRICES[options.share_embeddings].values()):
             del shapes[bart.SHARED]
@@ -122,7 +124,7 @@ class Marian(Family):
         weights, vocabularies = saved.model.state_dict(), saved.tokenizer.vocabularies
         sharing = options.share_embeddings
         # Embeddings shared but not tied go out as copies; see _SHARING.
-        tensors = bart.their_tensors(weights, options, "none" if sharing == "source_target" else sharing, vocabularies)
+        tensors = bart.their_tensors(weights, "none" if sharing == "source_target" else sharing, vocabularies)
         target = torch.tensor(vocabularies[-1].ids_in_original_order())
         bias = weights["output_bias"] if options.output_bias else torch.zeros(len(vocabularies[-1].subwords))
         tensors[BIAS] = bias[target][None]

@@ -5,7 +5,6 @@ subwords and ids beside source.spm and target.spm.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from tolka.formats.huggingface.bart_layers import fill_rows
 from tolka.formats.huggingface.family import LANGUAGE, Family, Fill, Foreign
 from tolka.formats.huggingface.folder import ModelFolder, Shape, in_order
 from tolka.formats.marian.layout import BIAS, OF_VOCABULARY, TRANSPOSED, layer_tensors, read_options, written_options
-from tolka.formats.marian.model_file import OPTIONS, Item, read_items, write_bin
+from tolka.formats.marian.model_file import OPTIONS, read_items, write_bin
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import MARIAN_CONFIGS, direction_of, marian_files
 from tolka.models.options import ModelConfig
@@ -77,7 +76,7 @@ class MarianFolder(ModelFolder):
         return (
             self.path / self.model,
             {name: item.shape for name, item in items.items()},
-            {name: partial(_tensor, item) for name, item in items.items()},
+            {name: item.read for name, item in items.items()},
         )
 
     def tensors(self) -> dict[str, Tensor]:
@@ -128,15 +127,11 @@ class MarianFiles(Family):
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
         is_of_several = bool(saved.tokenizer.languages or saved.tokenizer.typed_tags)
         if is_of_several or not isinstance(options, TransformerOptions):
-            reason, each = f"model.name={vars(options)['name']}, and Marian's programs translate with Transformers", ""
-            if is_of_several:
-                reason = "of several directions, and Marian's programs know no tags for them"
-                each = ", one direction at a time (without corpus.both_directions)"
-            minutes = (saved.scores.get("verdict") or {}).get("figures", {}).get("minutes")
-            took = f"{minutes:.0f} minutes, as that took" if minutes else "as many minutes as that took"
+            reason = "of several directions" if is_of_several else f"model.name={vars(options)['name']}"
             raise ConfigError(
-                f"{saved.folder} is {reason}: teach a Transformer by it, mt-train recipe=distillation teacher="
-                f"{saved.folder} model.leaves_to=marian with the corpus=... of its training{each}, in about {took}"
+                f"{saved.folder} is {reason}, and Marian's programs translate with Transformers of one direction: "
+                f"teach one by it, mt-train recipe=distillation teacher={saved.folder} model.leaves_to=marian with the "
+                "corpus=... of its training, one direction at a time (without corpus.both_directions)"
             )
         written = written_options(options)
         if options.decoder_start == "bos" and saved.model.state_dict()["target_embedding.weight"][BOS].any():
@@ -222,10 +217,6 @@ def _yaml(content: bytes, where: Path | str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise CheckpointError(f"{where} is damaged, or is no list of settings as Marian writes it")
     return values
-
-
-def _tensor(item: Item) -> Tensor:
-    return torch.tensor(item.read())
 
 
 def _side(name: str) -> int:

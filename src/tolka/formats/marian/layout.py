@@ -5,14 +5,13 @@ zeros. Its pre-norm normalises the queries of self-attention but neither keys no
 same in both.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.huggingface.bart_layers import refuse_others
+from tolka.formats.huggingface.bart_layers import IN_LAYER, refuse_others
 from tolka.formats.huggingface.family import whole_number
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
@@ -48,7 +47,6 @@ _FORM: dict[str, tuple[str | bool, ...]] = {
     "dec-cell": ("gru", "ssru"),  # where that is rnn
     "right-left": (False,),  # whether the target is read backwards
 }
-_IN_LAYER = re.compile(r"(encoder|decoder)\.(\d+)\.(.+)\.(weight|bias)")
 _KINDS, _NORM_KINDS = {"weight": "W", "bias": "b"}, {"weight": "scale", "bias": "bias"}
 # Our layers -> theirs, which ours has stacked in one matrix.
 _PARTS = {
@@ -118,7 +116,7 @@ def layer_tensors(weights: Mapping[str, Tensor], model: TransformerOptions) -> d
     """Return views of our weights in the layers, as Marian names and shapes them. model: resolved."""
     views = {}
     for name, weight in weights.items():
-        if found := _IN_LAYER.fullmatch(name):
+        if found := IN_LAYER.fullmatch(name):
             side, number, part, kind = found.groups()
             theirs = _PARTS[part].split()
             if part == "around_attention.norm" and side == "decoder" and model.decoder == "ssru":

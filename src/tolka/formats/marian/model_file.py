@@ -26,6 +26,7 @@ _MOST_ITEMS, _MOST_NAME, _MOST_DIMENSIONS = 2**16, 2**10, 8
 _DTYPES = ("<f4", "|i1", "|u1", "|b1", "|S1")  # in a model.npz; all but the first are options
 _ALIGNMENT = 256
 _ZIP = b"PK\x03\x04"  # a .npz begins with it
+_MATRIX = re.compile(r".*(_W.?|Wemb)")  # name of an item that is in int8 where matrices are
 
 
 class Item(NamedTuple):
@@ -125,7 +126,7 @@ def write_bin(path: Path, options: bytes, arrays: Mapping[str, Array], int8: boo
     text = options + b"\0"
     items = [(OPTIONS, _INT8, (len(text),), text)]
     for name, array in arrays.items():
-        if int8 and _is_quantised(name):
+        if int8 and _MATRIX.fullmatch(name):
             items.append((name, _INT8_MATRIX, array.shape, _quantised(array if "Wemb" in name else array.T)))
         else:
             items.append((name, _FLOAT32, array.shape, np.ascontiguousarray(array, "<f4").tobytes()))
@@ -140,11 +141,6 @@ def write_bin(path: Path, options: bytes, arrays: Mapping[str, Array], int8: boo
         gap = -(stream.tell() + 8) % _ALIGNMENT
         stream.write(struct.pack("<Q", gap) + bytes(gap))
         stream.writelines(padded)
-
-
-def _is_quantised(name: str) -> bool:
-    """Return whether an item of this name is in int8 where matrices are."""
-    return re.fullmatch(r".*(_W.?|Wemb)", name) is not None
 
 
 def _quantised(matrix: Array) -> bytes:
