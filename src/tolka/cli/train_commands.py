@@ -15,7 +15,14 @@ from tolka.system.progress import say
 _LANGUAGES = ("corpus.source", "corpus.target")
 _TRIMMED = ("languages", "text")
 _OF_ARGOS = ("source", "target")
-_TARGETS = ("huggingface", "ctranslate2", "marian", "argos", "html")
+# Each imports its own program and formats.
+_EXPORTS = {
+    "huggingface": "tolka.interchange.huggingface:export_huggingface",
+    "ctranslate2": "tolka.interchange.export_ctranslate2:export_checked",
+    "marian": "tolka.interchange.marian:export_marian",
+    "argos": "tolka.interchange.export_argos:export_argos",
+    "html": "tolka.interchange.export_html:export_html",
+}
 _FILES = ("argos", "html")  # which are written as a file
 
 
@@ -114,22 +121,10 @@ def _export(options: argparse.Namespace) -> None:
     check_outside(options.output, others)
     (model,), sample = options.models, _sample(options)
 
-    from tolka.interchange.export_argos import export_argos
-    from tolka.interchange.export_ctranslate2 import export_checked
-    from tolka.interchange.export_html import export_html
-    from tolka.interchange.huggingface import export_huggingface
-    from tolka.interchange.marian import export_marian
+    from tolka.search.options import import_class
 
-    exports: Sequence[Callable[..., object]] = (
-        export_huggingface,
-        export_checked,
-        export_marian,
-        export_argos,
-        export_html,
-    )
-    export = dict(zip(_TARGETS, exports, strict=True))[options.to]
     what = [model, *others] if options.to == "html" else model
-    export(what, options.output, options.dtype, sample, say, **typed)
+    import_class(_EXPORTS[options.to])(what, options.output, options.dtype, sample, say, **typed)
 
 
 def _sample(options: argparse.Namespace) -> list[str]:
@@ -179,11 +174,11 @@ SUBCOMMANDS = {
         _import,
     ),
     "export": Subcommand(
-        f"MODEL [OTHER ...] --to {'|'.join(_TARGETS)} -o OUT",
+        f"MODEL [OTHER ...] --to {'|'.join(_EXPORTS)} -o OUT",
         "a model for another program, or one or several as a page of HTML that translates",
         {
             "models": _MODEL,
-            "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
+            "--to": {"required": True, "choices": _EXPORTS, "help": "the program that shall load it"},
             "--dtype": {"default": "", "help": "of the weights: float32, float16, bfloat16, int8; html: int8 or fp32"},
             "others": {
                 **_MORE,
