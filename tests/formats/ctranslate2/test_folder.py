@@ -767,5 +767,3 @@ def test_a_model_of_marian_s_goes_through(tmp_path: Path, command: Command) -> N
     assert theirs == ours
     outcome = command("mt-translate", folder, "decoding.backend=ctranslate2", stdin=stdin)
     assert "is a folder of another program, which takes torch, or mt-train import first" in outcome.error
-    outcome = command("mt-translate", "hub:one/model", "decoding.backend=ctranslate2", stdin=stdin)
-    assert "hub:one/model names a model on the Hub, which takes torch" in outcome.error
