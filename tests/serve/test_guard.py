@@ -221,6 +221,23 @@ def test_what_takes_too_long_gets_a_time_and_no_text(monkeypatch: pytest.MonkeyP
     assert list(answer.json()) == ["error"]
 
 
+def test_freed_memory_goes_back_once_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back = list[str]()
+    monkeypatch.setattr("tolka.serve.service._REST_SECONDS", 0.05)
+    monkeypatch.setattr("tolka.serve.service.return_freed_memory", lambda: given_back.append("all"))
+    service = application([EN_DE]).service
+
+    async def run() -> None:
+        for _ in range(2):  # the second request comes before the memory of the first is given back
+            async with service.admitted(["fish"], BeamConfig()):
+                await asyncio.sleep(0.1)
+                assert given_back == []
+        await asyncio.sleep(0.2)
+
+    asyncio.run(run())
+    assert given_back == ["all"]
+
+
 def test_an_unforeseen_error_is_answered_without_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     made = application([EN_DE])
 

@@ -17,6 +17,7 @@ from tolka.serve.app import Application
 from tolka.serve.models import ServedModels
 from tolka.serve.options import LimitsConfig
 from tolka.serve.suggestions import Suggestions
+from tolka.system.memory import share_freed_memory
 from tolka.system.progress import Say
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -42,6 +43,7 @@ def serve(
     are refused. say: receives notes. TolkaError, in one line, for a model that cannot be opened and a port that is not
     free.
     """
+    share_freed_memory()
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each damaged form
     with _listening(host, port) as listening:
         models = ServedModels.open(names, config, say)

@@ -20,6 +20,7 @@ from tolka.search.options import BeamConfig, SearchConfig
 from tolka.serve.documents import translate_document
 from tolka.serve.metrics import Metrics
 from tolka.serve.options import LimitsConfig
+from tolka.system.memory import return_freed_memory
 from tolka.translation.request import Request
 from tolka.translation.results import Translation
 from tolka.translation.splitting import sentences, separator_between
@@ -27,6 +28,7 @@ from tolka.translation.translator import Translator
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _LONGEST = BeamConfig().limit(100)  # subwords of a translation of 100, unless the server's own search allows more
+_REST_SECONDS = 10.0  # without a request, after which freed memory goes back to the system
 _AT_ONCE = 256  # texts: a request of more does not keep others waiting
 
 
@@ -37,6 +39,7 @@ class Service:
         self.limits, self._metrics, self.waiting = limits, metrics, 0
         self._rate = 2000.0  # characters a second, until something is measured
         self._done, self._since = 0, monotonic()  # characters since there was nothing to do
+        self._rest: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def admitted(self, texts: Sequence[str], search: SearchConfig) -> AsyncIterator[None]:
@@ -60,6 +63,8 @@ class Service:
             raise self._busy("the server has too much to translate at the moment (limits.waiting)")
         if not self.waiting:
             self._done, self._since = 0, monotonic()
+        if self._rest:
+            self._rest.cancel()
         self.waiting += characters
         try:
             async with asyncio.timeout(self.limits.seconds):
@@ -68,6 +73,8 @@ class Service:
             raise self._busy(f"not done within {self.limits.seconds} s (limits.seconds)") from None
         finally:
             self.waiting -= characters
+            if not self.waiting:
+                self._rest = asyncio.get_running_loop().call_later(_REST_SECONDS, return_freed_memory)
         self._done += characters
         self._rate = self._done / max(0.001, monotonic() - self._since)
         self._metrics.texts += len(texts)

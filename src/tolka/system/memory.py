@@ -22,6 +22,13 @@ def keep_freed_memory() -> bool:
     return all(accepted)
 
 
+def share_freed_memory() -> None:
+    """Have all threads take memory from two of glibc's arenas: of many, each keeps what its threads have freed."""
+    # A recurrent model under 32 clients for 45 s: 730 MB with two, 1400 without, and as many sentences a second.
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).mallopt(-8, 2)  # M_ARENA_MAX of malloc.h
+
+
 def return_freed_memory() -> None:
     """Give freed blocks back to the system after all: those of a whole model, which nothing will need again."""
     if platform.libc_ver()[0] == "glibc":
