@@ -65,7 +65,7 @@ def serve(
                 hangup.clear()
                 try:
                     application.models = await asyncio.to_thread(ServedModels.open, names, config, say)
-                except Exception as error:  # whatever it is, requests are answered by the models that are there
+                except Exception as error:  # whatever it is, the old models go on answering
                     say(f"warning: the models stay as they are: {error}")
                 else:
                     application.metrics.reloads += 1
