@@ -22,6 +22,7 @@ from tolka.model_directory.file_names import EXPORTED, WEIGHTS
 from tolka.model_directory.settings import Folders, digest, find_model_folder, is_foreign, listed_folders, read_settings
 from tolka.model_directory.verify import MANIFEST, as_written, read_json
 from tolka.search.options import BeamConfig, GreedyConfig, SamplingConfig, SearchConfig
+from tolka.system import interrupts
 from tolka.system.progress import Say, silent
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
@@ -42,6 +43,7 @@ def open_model(
     """
     search, decoding = search or BeamConfig(), decoding or DecodingConfig()
     translator = _open_translator(models, search, decoding, say)
+    interrupts.check()  # an import in C, as of CTranslate2, may turn a signal into an ImportError
     # Without `say`: a callback of this process may not be picklable, and the model is loaded again without notes.
     translator.loaded_by = partial(open_model, models, search, decoding)
     return translator
