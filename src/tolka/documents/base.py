@@ -109,4 +109,11 @@ class Document(InputFile, ABC):
         return iter(())
 
 
+def document_of(kind: type[InputFile]) -> type[Document] | None:
+    """Return the kind of document that a file of a kind is by itself; None if it is none."""
+    if issubclass(kind, Document):
+        return kind
+    return kind.document if issubclass(kind, LineFile) else None
+
+
 DOCUMENTS: Registry[InputFile] = Registry("document", "tolka.documents", without=["markdown_inline"])

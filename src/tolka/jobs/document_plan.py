@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tolka.documents.base import Document, LineFile
+from tolka.documents.base import Document, LineFile, document_of
 from tolka.errors import ConfigError, DataError
 from tolka.jobs.inputs import kind_of, kind_of_ending
 from tolka.jobs.job import Job
@@ -44,7 +44,7 @@ def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
         if path in folders:
             assert job.output is not None
             for each in _files_in(path, job.output):
-                its_kind = _kind_in_folder(each)
+                its_kind = kind_among_others(each)
                 opener = _opener(its_kind, each, job, config) if its_kind else None
                 planned.append(Planned(each, job.output / each.relative_to(path), opener))
         elif kind is None:
@@ -75,12 +75,10 @@ def _kind(path: Path, job: Job, config: InputConfig) -> type[Document] | None:
     return kind.document if stays else None
 
 
-def _kind_in_folder(path: Path) -> type[Document] | None:
+def kind_among_others(path: Path) -> type[Document] | None:
     """Return the format of a file among others; None if it is copied."""
     kind = kind_of_ending(path, has_column=False)
-    if kind is None or issubclass(kind, Document):
-        return kind
-    return kind.document if issubclass(kind, LineFile) else None
+    return document_of(kind) if kind else None
 
 
 def _opener(kind: type[Document], path: Path, job: Job, config: TranslateConfig) -> Callable[[], Document]:

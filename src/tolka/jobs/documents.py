@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -153,7 +153,7 @@ def _check_language(path: Path, sample: str, direction: Direction) -> None:
         )
 
 
-def windows(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
+def _windows(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
     """Yield lists of texts of which `size` are to be translated, or fewer in the last one."""
     window, count = list[Text](), 0
     for text in texts:
@@ -164,6 +164,24 @@ def windows(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
             window, count = [], 0
     if window:
         yield window
+
+
+def written(
+    document: Document,
+    direction: Direction,
+    size: int,
+    outcomes: Callable[[int, Sequence[Text]], Sequence[Outcome]],
+    report: DocumentReport,
+) -> Iterator[bytes]:
+    """Yield the parts of a document as it is written translated, and add what became of its texts to the report.
+
+    size: of windows, in texts. outcomes: translates the texts of a window, of which it receives the number, from 0.
+    """
+    document.direction = Direction(*map(language_tag, direction))
+    for number, window in enumerate(_windows(document.texts(), size)):
+        report.add(window, outcomes(number, [text for text in window if not text.reason]))
+        yield from map(document.write, window)
+    yield document.end()
 
 
 class _Work:
@@ -186,7 +204,6 @@ class _Work:
 
     def translate(self, planned: Planned, document: Document) -> DocumentReport:
         """Translate a document; what was written of it before is not translated again if the job is resumed."""
-        document.direction = Direction(*map(language_tag, self._translator.direction))
         report = DocumentReport(planned.path, planned.output)
         if planned.output:
             planned.output.parent.mkdir(parents=True, exist_ok=True)
@@ -195,19 +212,19 @@ class _Work:
             if kept and done:
                 self.tally.counts.update(kept.state["tally"])
                 self._say(f"resuming {planned.output} after {count_text(sum(map(len, done)), 'text')}")
-            for number, window in enumerate(windows(document.texts(), self._translator.window)):
-                texts = [text for text in window if not text.reason]
+
+            def outcomes(number: int, texts: Sequence[Text]) -> list[Outcome]:
                 if number < len(done):
-                    outcomes = [Outcome(*values) for values in done[number]]
                     self.tick(len(texts))
-                else:
-                    outcomes = self._texts.outcomes(texts, self.tick)
-                    if kept:
-                        kept.write(json_text(outcomes).encode() + b"\n")
-                        kept.record({"tally": dict(self.tally.counts)})
-                report.add(window, outcomes)
-                out.writelines(map(document.write, window))
-            out.write(document.end())
+                    return [Outcome(*values) for values in done[number]]
+                found = self._texts.outcomes(texts, self.tick)
+                if kept:
+                    kept.write(json_text(found).encode() + b"\n")
+                    kept.record({"tally": dict(self.tally.counts)})
+                return found
+
+            translator = self._translator
+            out.writelines(written(document, translator.direction, translator.window, outcomes, report))
         for note in document.notes():
             self._say(f"note: {planned.path}: {note}")
         return report

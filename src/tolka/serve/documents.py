@@ -3,7 +3,7 @@
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,15 +12,14 @@ from typing import IO, Any, BinaryIO
 
 from starlette.exceptions import HTTPException
 
-from tolka.documents.base import DOCUMENTS, Document, InputFile, LineFile
+from tolka.documents.base import DOCUMENTS, Document, document_of
+from tolka.documents.text import Text
 from tolka.errors import StoppedError, TolkaError
-from tolka.jobs.document_texts import TextTranslation
-from tolka.jobs.documents import DocumentReport, windows
-from tolka.jobs.inputs import kind_of_ending
+from tolka.jobs.document_plan import kind_among_others
+from tolka.jobs.document_texts import Outcome, TextTranslation
+from tolka.jobs.documents import DocumentReport, written
 from tolka.jobs.notes import UnusualLines
 from tolka.system.progress import Say
-from tolka.text.direction import Direction
-from tolka.text.scripts import language_tag
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.translator import Translator
 
@@ -41,14 +40,14 @@ def translate_document(
     is_left: whether nobody wants it any more, which raises StoppedError. tick: receives each batch's share of texts.
     """
     report = DocumentReport(Path(document.path.name), None)
-    texts = TextTranslation(translator, {}, UnusualLines(translator.direction, unit="text"))
-    document.direction = Direction(*map(language_tag, translator.direction))
-    for window in windows(document.texts(), _WINDOW):
+    translation = TextTranslation(translator, {}, UnusualLines(translator.direction, unit="text"))
+
+    def outcomes(number: int, texts: Sequence[Text]) -> list[Outcome]:
         if is_left():
             raise StoppedError("nobody wants it any more")
-        report.add(window, texts.outcomes([text for text in window if not text.reason], tick))
-        stream.writelines(map(document.write, window))
-    stream.write(document.end())
+        return translation.outcomes(texts, tick)
+
+    stream.writelines(written(document, translator.direction, _WINDOW, outcomes, report))
     return report
 
 
@@ -95,7 +94,7 @@ class Documents:
         self._remove_old()
         name = Path(name.replace("\\", "/")).name.replace("\0", "")
         name = name.encode(errors="ignore")[-200:].decode(errors="ignore")  # file systems have names of 255 bytes
-        kind = _document_kind(kind_of_ending(Path(name), has_column=False))
+        kind = kind_among_others(Path(name))
         if kind is None:
             known = " ".join(document_endings())
             raise HTTPException(409, f"'{name:.60}' is no kind of document that is translated; these are: {known}")
@@ -154,11 +153,5 @@ class Documents:
 def document_endings() -> list[str]:
     """Return the endings of documents that are translated."""
     kinds = [DOCUMENTS.get(name) for name in DOCUMENTS.names()]
-    documents = [_document_kind(kind) for kind in kinds if False in kind.with_column]
+    documents = [document_of(kind) for kind in kinds if False in kind.with_column]
     return sorted({ending for kind in documents if kind for ending in kind.endings})
-
-
-def _document_kind(kind: type[InputFile] | None) -> type[Document] | None:
-    """Return the kind of document that a file of a kind is; None if it is none."""
-    found = kind.document if kind and issubclass(kind, LineFile) else kind
-    return found if found and issubclass(found, Document) else None
