@@ -219,6 +219,10 @@ def test_tag_in_link_text_and_image_in_link() -> None:
     assert translated("[<b>a</b> b](x) c ![d *e*](y 'f') g") == "[<b>A</b> B](x) C ![D *E*](y 'f') G"
 
 
+def test_two_line_breaks_at_one_place_end_no_paragraph() -> None:
+    assert structure(translated("**  \n*  \n(x)")) == structure("**  \n*  \n(x)")
+
+
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "tolka.documents.markdown_inline", raising=False)
     monkeypatch.setitem(sys.modules, "markdown_it", None)

@@ -38,6 +38,7 @@ _MARKUP = re.compile(
 )
 _WITHOUT_LABEL = ("]", "][]")  # ends of references whose text is their label
 _ESCAPE = re.compile(r"""\\([!-/:-@\[-`{-~])""")
+_BLANK_LINE = re.compile(r"(?<=\n)[ \t]+(?=\n)")
 _BREAK = re.compile(r" +((?:  |\\)\r?\n)")
 _LINE_START = re.compile(r"\A(?:\d{1,9}(?=[.)](?:\s|\Z))|(?=[-+](?:\s|\Z)|-[-\s]*\Z|#{1,6}(?:\s|\Z)|>|=+\s*\Z))")
 _EDGE = "\ufdd0"  # a noncharacter, on the outer side of some markup until its text is written
@@ -170,4 +171,5 @@ def _unquoted(value: str) -> str:
 def _finished(text: str) -> str:
     """Return a text whose markup is read as such beside what stands there."""
     text = _CLOSES.sub(r"\1 ", _OPENS.sub(" ", text.replace(f"!{_EDGE}[", r"\![")))
-    return _BREAK.sub(r"\1", text.replace(_EDGE, ""))
+    # Two line breaks at one place: a line of blanks alone would end the paragraph.
+    return _BLANK_LINE.sub(r"\\", _BREAK.sub(r"\1", text.replace(_EDGE, "")))
