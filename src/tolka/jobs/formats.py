@@ -13,7 +13,7 @@ from tolka.errors import ConfigError
 from tolka.report.attention import write_maps
 from tolka.report.render import render
 from tolka.system.number_format import count_text, json_text
-from tolka.translation.attention_maps import word_alignment
+from tolka.translation.attention_maps import AttentionMap, word_alignment
 from tolka.translation.quality import Features, estimate
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import scores_of_texts
@@ -161,16 +161,16 @@ class JsonLines(Format):
         for values in self.values(results):
             yield json_text(values, ensure_ascii=False)
 
-    def values(self, results: Sequence[LineResult]) -> Iterator[dict[str, Any]]:
-        """Yield the object of each line as plain values."""
+    def values(self, results: Sequence[LineResult], with_maps: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield the object of each line as plain values. with_maps: its `attention` is that of the best hypothesis."""
         self.flagged = []
         candidates = [each for result in results for each in result.translation.candidates]
-        all_scores, alignments = iter(self._token_scores(results, candidates)), iter(self._alignments(candidates))
+        all_scores, all_maps = iter(self._token_scores(results, candidates)), iter(self._maps(candidates))
         for result in results:
             of_result = result.translation.candidates
             scores = list(islice(all_scores, len(of_result)))
-            triples = zip(of_result, scores, islice(alignments, len(of_result)), strict=True)
-            hypotheses = [self._hypothesis(*each) for each in triples]
+            maps = list(islice(all_maps, len(of_result)))
+            hypotheses = [self._hypothesis(*each) for each in zip(of_result, scores, maps, strict=True)]
             texts = [each.text for each in of_result]
             features = Features.of(scores[0], texts) if scores[0] else None
             quality = estimate(features, self._translator.calibration) if features else None
@@ -179,7 +179,10 @@ class JsonLines(Format):
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
             self.flagged.append(flags)
             value = quality and {quality.kind: rounded_score(quality.value)}
-            yield {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": flags}
+            values = {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": flags}
+            if with_maps and maps[0] is not None:
+                values["attention"] = [each.as_dict() for each in maps[0]]
+            yield values
 
     def last_notes(self) -> Iterator[str]:
         yield from super().last_notes()
@@ -191,7 +194,7 @@ class JsonLines(Format):
             )
 
     def _hypothesis(
-        self, candidate: Candidate, scores: Sequence[float], alignment: list[tuple[int, int]] | None
+        self, candidate: Candidate, scores: Sequence[float], maps: list[AttentionMap] | None
     ) -> dict[str, Any]:
         pieces = self._translator.tokenizer.target_pieces
         return {
@@ -199,7 +202,7 @@ class JsonLines(Format):
             "score": rounded_score(candidate.score),
             "tokens": [token for _, target in candidate.segments for token in (*pieces(target), _END)],
             "token_scores": [rounded_score(score) for score in scores],
-            "alignment": alignment,
+            "alignment": None if maps is None else word_alignment(maps),
         }
 
     def _token_scores(self, results: Sequence[LineResult], candidates: Sequence[Candidate]) -> list[list[float]]:
@@ -210,11 +213,11 @@ class JsonLines(Format):
             return known
         return scores_of_texts(self._translator, [each.segments for each in candidates])
 
-    def _alignments(self, candidates: Sequence[Candidate]) -> list[list[tuple[int, int]] | None]:
-        """Return the word alignment of each candidate; None where the model has no cross-attention."""
+    def _maps(self, candidates: Sequence[Candidate]) -> Sequence[list[AttentionMap] | None]:
+        """Return the attention maps of each candidate; None where the model has no cross-attention."""
         if self._is_aligned:
             try:
-                return list(map(word_alignment, self._translator.attention(candidates, with_gradients=False)))
+                return self._translator.attention(candidates, with_gradients=False)
             except ConfigError:  # of an ensemble, too
                 self._is_aligned = False
         return [None] * len(candidates)

@@ -129,12 +129,11 @@ class Service:
         def values() -> list[dict[str, Any]]:
             if details:
                 results = [LineResult(*each) for each in zip(texts, translations, strict=True)]
-                listed = list(JsonLines(translator, None).values(results))
-            else:
-                hypotheses = (
-                    [{"text": c.text, "score": rounded_score(c.score)} for c in t.candidates] for t in translations
-                )
-                listed = [{"source": text, "hypotheses": each} for text, each in zip(texts, hypotheses, strict=True)]
+                return list(JsonLines(translator, None).values(results, attention))
+            hypotheses = (
+                [{"text": c.text, "score": rounded_score(c.score)} for c in t.candidates] for t in translations
+            )
+            listed = [{"source": text, "hypotheses": each} for text, each in zip(texts, hypotheses, strict=True)]
             with suppress(ConfigError):  # a model without attention, or an ensemble
                 all_maps = translator.attention(translations, with_gradients=False) if attention else ()
                 for value, of_text in zip(listed, all_maps, strict=False):
